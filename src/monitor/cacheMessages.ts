@@ -54,8 +54,11 @@ export interface CacheStrings {
   speedNote: string;
   failedNote: string;
   queueNote: string;
-  batch: string;
-  batchNote: string;
+  kept: string;
+  keptNote: string;
+  advanced: string;
+  cacheParts: string;
+  rows: string;
   nothingYet: string;
   times: string;
   queued: string;

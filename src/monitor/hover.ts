@@ -1,7 +1,8 @@
 /** The status bar's hover as Markdown. Pure. */
-import type { EngineStats, FileStats, Gpu, ModelInfo, ShiftQuality, Tier } from '../../engine/protocol/stats.ts';
+import type { EngineStats, FileStats, Gpu, ModelInfo, ShiftQuality } from '../../engine/protocol/stats.ts';
 import type { Speech } from '../format.ts';
 import { compressionText } from './codecTexts.ts';
+import { usedBytes } from './samples.ts';
 
 /** Number of files listed. The others are counted. */
 const MAX_FILES = 8;
@@ -31,18 +32,9 @@ function modelText(model: ModelInfo, { t, numbers }: Speech): string {
   return `**${escapeMarkdown(model.name)}** · ${model.precision} · ${context} · ${threads}`;
 }
 
+/** Its parts are in the cache panel. */
 function cacheText(stats: EngineStats, { t, numbers }: Speech): string {
-  return t(
-    'KV cache: **{0}** of {1} (pool {2}, store {3}, scratch {4}, buffers {5}; {6} per token, {7})',
-    numbers.bytes(usedBytes(stats)),
-    numbers.bytes(stats.maxBytes),
-    numbers.bytes(stats.poolBytes),
-    numbers.bytes(stats.storeBytes),
-    numbers.bytes(stats.scratchBytes),
-    numbers.bytes(stats.bufferBytes),
-    numbers.bytes(stats.kvBytesPerToken),
-    stats.model?.kv ?? '',
-  );
+  return t('Cache: **{0}** of {1}', numbers.bytes(usedBytes(stats)), numbers.bytes(stats.maxBytes));
 }
 
 function reuseText({ tokens }: EngineStats, { t, numbers }: Speech): string {
@@ -104,22 +96,19 @@ function filesTable(stats: EngineStats, speech: Speech): string {
     .sort((a, b) => b.bytes - a.bytes);
   if (files.length === 0) return '';
   const rows = [
-    // Right-aligned columns would touch the left-aligned column after them.
-    `| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | &nbsp;&nbsp;${t('Tier')} | ${t('Reused')} |`,
-    '|:--|--:|--:|:--|--:|',
+    `| ${t('File')} | ${t('Tokens')} | ${t('Bytes')} | ${t('Reused')} |`,
+    '|:--|--:|--:|--:|',
     ...files.slice(0, MAX_FILES).map((file) => fileRow(file, speech)),
   ];
   if (files.length > MAX_FILES) rows.push('', t('more files: {0}', numbers.count(files.length - MAX_FILES)));
   return rows.join('\n');
 }
 
-function fileRow(file: FileStats, { t, numbers }: Speech): string {
-  const tiers: Record<Tier, string> = { pool: t('pool'), store: t('store'), disk: t('disk'), none: t('not cached') };
+function fileRow(file: FileStats, { numbers }: Speech): string {
   const cells = [
     escapeMarkdown(shortPath(file.path)) + (file.pinned ? ' $(pinned)' : ''),
     numbers.count(file.tokens) + (file.diskTokens ? ` + ${numbers.count(file.diskTokens)}` : ''),
     numbers.bytes(file.bytes),
-    `&nbsp;&nbsp;${file.twice ? t('pool + store') : tiers[file.tier]}`,
     file.hits ? numbers.share(file.hitRate) : '–',
   ];
   return `| ${cells.join(' | ')} |`;
@@ -147,11 +136,6 @@ function gpuText({ name, totalBytes, usedBytes, estimated }: Gpu, { t, numbers }
   return estimated
     ? t('{0}: about {1} (estimate), not used', label, numbers.bytes(totalBytes))
     : t('{0}: {1}, not used', label, numbers.bytes(totalBytes));
-}
-
-/** Everything that counts against the memory budget. */
-function usedBytes({ poolBytes, storeBytes, scratchBytes, bufferBytes }: EngineStats): number {
-  return poolBytes + storeBytes + scratchBytes + bufferBytes;
 }
 
 /** The single line of the status bar, without its icon. */

@@ -5,8 +5,8 @@ import type { EngineStats } from '../../engine/protocol/stats.ts';
 export interface Sample {
   /** Milliseconds since 1970. */
   at: number;
-  poolBytes: number;
-  storeBytes: number;
+  /** Of the cache, against its limit. */
+  usedBytes: number;
   /** Cached share of the prompt tokens of the requests that ended since the previous sample, 0..1. */
   reused: number | null;
   tokensPerSecond: number;
@@ -37,8 +37,7 @@ export class Samples {
     const cached = stats.tokens.promptCached - (before?.tokens.promptCached ?? 0);
     const sample: Sample = {
       at,
-      poolBytes: stats.poolBytes,
-      storeBytes: stats.storeBytes,
+      usedBytes: usedBytes(stats),
       reused: prompt > 0 ? cached / prompt : null,
       tokensPerSecond: stats.tokensPerSecond,
       batch: numSteps > 0 ? (numSequences(stats) - (before ? numSequences(before) : 0)) / numSteps : null,
@@ -54,6 +53,16 @@ export class Samples {
   get all(): readonly Sample[] {
     return this.#samples;
   }
+}
+
+/** Everything that counts against the memory budget. */
+export function usedBytes({
+  poolBytes,
+  storeBytes,
+  scratchBytes,
+  bufferBytes,
+}: Pick<EngineStats, 'poolBytes' | 'storeBytes' | 'scratchBytes' | 'bufferBytes'>): number {
+  return poolBytes + storeBytes + scratchBytes + bufferBytes;
 }
 
 /** Over all steps so far. */

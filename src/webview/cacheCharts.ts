@@ -167,19 +167,17 @@ export class Charts {
       (format: (value: number) => string) =>
       ([value]: (number | null | undefined)[]) =>
         value === null || value === undefined ? '–' : format(value);
-    const blue = '--vscode-charts-blue';
-    const green = '--vscode-charts-green';
     return [
       {
         label: s.chartBytes,
-        colours: [blue, green],
+        colours: ['--vscode-charts-blue'],
         min: 1,
-        of: ({ poolBytes, storeBytes }) => [poolBytes / 1e6, storeBytes / 1e6],
-        text: ([pool, store]) => `${numbers.bytes((pool ?? 0) * 1e6)} + ${numbers.bytes((store ?? 0) * 1e6)}`,
+        of: (sample) => [sample.usedBytes / 1e6],
+        text: one((megabytes) => numbers.bytes(megabytes * 1e6)),
       },
       {
         label: s.chartReused,
-        colours: [green],
+        colours: ['--vscode-charts-green'],
         min: 100,
         of: ({ reused }) => [reused === null ? null : reused * 100],
         text: one((value) => numbers.share(value / 100)),

@@ -1,16 +1,20 @@
 /**
- * Where memory goes: the cache under its memory budget as a bar, and the engine, its process, the machine and its
- * graphics.
+ * Where memory goes: the cache under its memory budget, the engine, its process, the machine and its graphics. And,
+ * for those who know its design, the parts of the cache.
  */
 import type { Gpu } from '../../engine/protocol/stats.ts';
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
+import { usedBytes } from '../monitor/samples.ts';
 import { DOT, fillIn, numbers } from './cacheText.ts';
 import { element, fill } from './dom.ts';
 
 export class Memory {
   readonly root: HTMLElement;
+  /** The parts of the cache. */
+  readonly parts: HTMLElement;
   readonly #strings: CacheStrings;
   readonly #title = element('span', { class: 'hint' });
+  readonly #rows = element('span', { class: 'hint' });
   readonly #segments = {
     pool: element('div', { class: 'pool' }),
     reserve: element('div', { class: 'reserve' }),
@@ -18,6 +22,8 @@ export class Memory {
     scratch: element('div', { class: 'scratch' }),
     buffers: element('div', { class: 'buffers' }),
   };
+  readonly #used = element('div', { class: 'used' });
+  readonly #usedBar = element('div', { class: 'bar', role: 'img' }, this.#used);
   readonly #bar = element('div', { class: 'bar', role: 'img' }, ...Object.values(this.#segments));
   readonly #legend = element('ul', { class: 'legend' });
   readonly #others = element('dl', { class: 'amounts' });
@@ -28,25 +34,35 @@ export class Memory {
       'section',
       { class: 'memory' },
       element('h2', {}, strings.memory, ' ', this.#title),
+      this.#usedBar,
+      this.#others,
+    );
+    this.parts = element(
+      'section',
+      { class: 'parts' },
+      element('h2', {}, strings.cacheParts, ' ', this.#rows),
       this.#bar,
       this.#legend,
-      this.#others,
     );
   }
 
   show({ stats, machine }: CacheFigures): void {
     const s = this.#strings;
     const { maxBytes, poolBytes, storeBytes, scratchBytes, bufferBytes, poolSlots } = stats;
-    const used = poolBytes + storeBytes + scratchBytes + bufferBytes;
+    const used = usedBytes(stats);
     const of = fillIn(s.memoryOf, numbers.bytes(used), numbers.bytes(maxBytes));
     this.#title.textContent = stats.numEngines ? `${of}${DOT}${fillIn(s.shared, String(stats.numEngines))}` : of;
     const slots = fillIn(s.slots, numbers.count(poolSlots.free), numbers.count(poolSlots.total));
+    this.#usedBar.setAttribute('aria-label', of);
+    widen(this.#used, used, maxBytes);
+    this.#rows.textContent = fillIn(s.rows, numbers.bytes(stats.kvBytesPerToken), stats.model?.kv ?? '');
     const held = poolSlots.total ? poolBytes * (poolSlots.held / poolSlots.total) : 0;
-    this.#widen('pool', held, maxBytes);
-    this.#widen('reserve', poolBytes - held, maxBytes);
-    this.#widen('store', storeBytes, maxBytes);
-    this.#widen('scratch', scratchBytes, maxBytes);
-    this.#widen('buffers', bufferBytes, maxBytes);
+    const segments = this.#segments;
+    widen(segments.pool, held, maxBytes);
+    widen(segments.reserve, poolBytes - held, maxBytes);
+    widen(segments.store, storeBytes, maxBytes);
+    widen(segments.scratch, scratchBytes, maxBytes);
+    widen(segments.buffers, bufferBytes, maxBytes);
     const parts: [string, string, number, string][] = [
       ['pool', s.pool, poolBytes, ` (${slots})`],
       ['store', s.store, storeBytes, ''],
@@ -95,12 +111,6 @@ export class Memory {
         : `${kept}: ${diskFault}`;
   }
 
-  #widen(kind: 'pool' | 'reserve' | 'store' | 'scratch' | 'buffers', bytes: number, maxBytes: number): void {
-    const { style } = this.#segments[kind];
-    style.width = `${maxBytes ? Math.min(100, (bytes / maxBytes) * 100) : 0}%`;
-    style.minWidth = bytes > 0 ? '2px' : '0';
-  }
-
   #graphics(gpus: readonly Gpu[] | null): string {
     const s = this.#strings;
     if (gpus === null) return s.gpuUnknown;
@@ -114,4 +124,9 @@ export class Memory {
     if (usedBytes !== null) return fillIn(s.gpuUsed, numbers.bytes(usedBytes), numbers.bytes(totalBytes));
     return fillIn(estimated ? s.gpuEstimate : s.gpuTotal, numbers.bytes(totalBytes));
   }
+}
+
+function widen({ style }: HTMLElement, bytes: number, maxBytes: number): void {
+  style.width = `${maxBytes ? Math.min(100, (bytes / maxBytes) * 100) : 0}%`;
+  style.minWidth = bytes > 0 ? '2px' : '0';
 }

@@ -1,6 +1,6 @@
 /** The four figures at the top of the cache panel, each with its recent history. */
 import type { CacheFigures, CacheStrings } from '../monitor/cacheMessages.ts';
-import type { Sample } from '../monitor/samples.ts';
+import { type Sample, usedBytes } from '../monitor/samples.ts';
 import { DOT, fillIn, numbers } from './cacheText.ts';
 import { element } from './dom.ts';
 
@@ -109,11 +109,11 @@ export class Tiles {
         of: (sample) => sample.tokensPerSecond,
       },
       {
-        name: 'batch',
-        label: s.batch,
-        value: ({ stats }) => (stats.events.steps ? numbers.figure(stats.batchSequences) : ''),
-        note: ({ stats }) => fillIn(s.batchNote, numbers.figure(stats.batchTokens)),
-        of: (sample) => sample.batch,
+        name: 'kept',
+        label: s.kept,
+        value: ({ stats }) => (stats.events.steps ? numbers.bytes(usedBytes(stats)) : ''),
+        note: ({ files }) => fillIn(s.keptNote, numbers.count(files.filter(({ tokens }) => tokens > 0).length)),
+        of: (sample) => sample.usedBytes,
       },
     ];
   }

@@ -20,6 +20,8 @@ import { mark } from './icons.ts';
 
 interface Saved {
   sorting?: Sorting;
+  /** The part for those who know the cache's design is open. */
+  advanced?: boolean;
 }
 
 declare function acquireVsCodeApi(): {
@@ -30,6 +32,11 @@ declare function acquireVsCodeApi(): {
 
 const vscode = acquireVsCodeApi();
 const strings = JSON.parse(document.body.dataset.strings ?? '{}') as CacheStrings;
+let saved = vscode.getState() ?? {};
+const save = (part: Saved) => {
+  saved = { ...saved, ...part };
+  vscode.setState(saved);
+};
 const send = (message: FromCachePage) => vscode.postMessage(message);
 const command = (label: string, name: CacheCommand) =>
   button(label, { class: 'link' }, () => send({ type: 'command', command: name }));
@@ -39,14 +46,14 @@ const tiles = new Tiles(strings);
 const memory = new Memory(strings);
 const times = new Times(strings);
 const tree = new Tree(strings);
-const files = new Files(strings, vscode.getState()?.sorting, {
+const files = new Files(strings, saved.sorting, {
   open: ({ docId }) => send({ type: 'open', docId }),
   pin: ({ docId }, pinned) => send({ type: 'pin', docId, pinned }),
   evict: ({ docId, name }) => {
     send({ type: 'evict', docId });
     live.textContent = fillIn(strings.cleared, name);
   },
-  sorted: (sorting) => vscode.setState({ sorting }),
+  sorted: (sorting) => save({ sorting }),
 });
 const charts = new Charts(strings);
 const live = element('div', { class: 'live', role: 'status', 'aria-live': 'polite' });
@@ -62,26 +69,39 @@ const header = element(
     command(strings.chooseModel, 'chooseModel'),
   ),
 );
+const advanced = element(
+  'details',
+  { class: 'advanced' },
+  element('summary', {}, strings.advanced),
+  element('div', { class: 'columns' }, element('div', {}, memory.parts, times.root), tree.root),
+);
 const panel = element(
   'main',
   { class: 'panel', hidden: '' },
   element('h1', { class: 'live' }, strings.title),
   header,
   tiles.root,
-  element(
-    'div',
-    { class: 'columns' },
-    element('div', {}, memory.root, times.root),
-    element('div', {}, tree.root, files.root),
-  ),
+  element('div', { class: 'columns' }, memory.root, files.root),
   charts.root,
+  advanced,
 );
+showAdvanced(saved.advanced === true);
+advanced.addEventListener('toggle', () => {
+  showAdvanced(advanced.open);
+  save({ advanced: advanced.open });
+});
 const empty = element('main', { class: 'empty', hidden: '' });
 document.body.append(panel, empty, live);
 
 let samples: Sample[] = [];
 window.addEventListener('message', ({ data }: MessageEvent<ToCachePage>) => receive(data));
 send({ type: 'ready' });
+
+/** Also shows the columns of the files table that need it. */
+function showAdvanced(open: boolean): void {
+  advanced.open = open;
+  panel.classList.toggle('expert', open);
+}
 
 function receive(message: ToCachePage): void {
   if (message.type === 'samples') samples = message.samples;

@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import type { FrameLocator } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { type Editor, PATIENCE, type Theme } from './editor.ts';
+import { setAdvanced } from './panelLayout.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const require = createRequire(import.meta.url);
@@ -81,6 +82,7 @@ editorSuite('accessibility', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.page.locator('iframe.webview').waitFor({ state: 'hidden' });
     await window.runCommand('Kvasir: Show Cache');
     await panel(window).locator('[data-file="src/inventory.ts"]').waitFor();
+    await setAdvanced(panel(window), true);
   }
 
   test.for(EVERY)('the chat view has no serious violation in the %s theme', async (theme) => {

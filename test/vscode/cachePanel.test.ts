@@ -8,7 +8,7 @@ import type { FrameLocator, Locator } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
 import { ownerOf, parseName } from '../../engine/kv/disk/segment.ts';
 import { PATIENCE } from './editor.ts';
-import { outOfPlace } from './panelLayout.ts';
+import { outOfPlace, setAdvanced } from './panelLayout.ts';
 import { wakeUps } from './processes.ts';
 import type { EditorServerAddress } from './server.ts';
 import { ownServer } from './ownServer.ts';
@@ -44,6 +44,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     // One webview at a time. The panel opens first, because a request is cancelled when the editor loses the focus.
     await window.runCommand('View: Close Primary Side Bar');
     await window.runCommand('Kvasir: Show Cache');
+    await setAdvanced(panel(), true);
     await window.openFile(name, line, column);
     // Otherwise the next file that opens in this tab would close this one.
     await window.runCommand('View: Keep Editor');
@@ -77,6 +78,24 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
       .poll(() => panel().locator('[data-part="about"]').textContent(), { timeout: PATIENCE })
       .toMatch(/no GPU|GPU not used|graphics unknown/);
     await expect.poll(() => panel().getByRole('treeitem', { name: 'src/inventory.ts' }).count()).toBeGreaterThan(0);
+  });
+
+  test('words of the design are behind a fold, which the page remembers', async () => {
+    await inventoryCompleted();
+    await setAdvanced(panel(), false);
+    const text = () => panel().locator('main.panel').innerText();
+    for (const part of [/Cache/, /\d+ tokens|prompt tokens/, /files: \d/, /Weights/i, /src\/inventory\.ts/])
+      await expect.poll(text).toMatch(part);
+    expect(await text()).not.toMatch(/\b(?:pool|store|scratch|slots|buffers|codec|tier|radix)\b/i);
+    await editor().screenshot('cache-plain');
+    await panel().getByText('Advanced', { exact: true }).click();
+    await expect.poll(text).toMatch(/scratch [\d.]+ [kM]?B[\s\S]*radix tree/i);
+    expect(await text()).toMatch(/slots free/);
+    await panel().getByRole('columnheader', { name: 'Tier' }).waitFor();
+    await editor().screenshot('cache-advanced');
+    await editor().runCommand('View: Hide Panel');
+    await editor().runCommand('Kvasir: Show Cache');
+    await expect.poll(text, { timeout: PATIENCE }).toMatch(/slots free/);
   });
 
   test('a second file has a second row, and the table can be sorted by keyboard', async () => {
@@ -212,7 +231,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     await window.runCommand('View: Hide Panel');
     const hover = await window.statusHover();
     for (const part of [
-      /KV cache: .* of /,
+      /Cache: .* of /,
       /Memory: weights/,
       /No GPU|not used|none by Kvasir/,
       /inventory\.ts/,

@@ -11,6 +11,7 @@ import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
 import { isNarrowHere } from '../support/model/fixtures.ts';
 import { type Editor, PATIENCE } from './editor.ts';
+import { setAdvanced } from './panelLayout.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 /**
@@ -128,6 +129,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
       .poll(async () => (await cell('src/inventory.ts', 'tokens').textContent()) ?? '', { timeout: 2 * PATIENCE })
       .toMatch(/^[1-9]/);
     expect(await cell('src/inventory.ts', 'codec').getAttribute('title')).toBe('As computed, without loss.');
+    await setAdvanced(panel(), true);
     await cell('src/inventory.ts', 'codec').hover();
     await window.screenshot('codec-column');
     const hover = await window.statusHover();
@@ -156,6 +158,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
       .waitFor({ timeout: 2 * PATIENCE });
     await expect.poll(() => cell('src/long.ts', 'codec').textContent(), { timeout: PATIENCE }).toBe('sketch');
     expect(await cell('src/long.ts', 'codec').getAttribute('title')).toMatch(/^Longer than memory/);
+    await setAdvanced(panel(), true);
     await cell('src/long.ts', 'codec').hover();
     await window.screenshot('codec-sketch');
     expect(window.problems).toEqual([]);

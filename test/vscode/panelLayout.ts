@@ -23,6 +23,7 @@ export async function outOfPlace(window: Editor, panel: FrameLocator, name: stri
   const found: string[] = [];
   await window.runCommand('View: Close Primary Side Bar');
   await window.runCommand('View: Toggle Maximized Panel');
+  await setAdvanced(panel, true);
   for (const width of WIDTHS) {
     await window.page.setViewportSize({ width, height: HEIGHT });
     // The page learns its size after the window has been laid out.
@@ -34,6 +35,15 @@ export async function outOfPlace(window: Editor, panel: FrameLocator, name: stri
   await window.page.setViewportSize({ width: 1280, height: 800 });
   await window.runCommand('View: Toggle Maximized Panel');
   return found;
+}
+
+/** Opens or closes the part for those who know the cache's design. */
+export async function setAdvanced(panel: FrameLocator, open: boolean): Promise<void> {
+  const fold = panel.locator('details.advanced');
+  await fold.waitFor({ state: 'attached' });
+  await fold.evaluate((each, wanted) => {
+    (each as HTMLDetailsElement).open = wanted;
+  }, open);
 }
 
 /** Runs in the page. */

@@ -4,7 +4,7 @@ import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { BUILT_IN } from '../support/builtIn.ts';
 import { PATIENCE } from './editor.ts';
-import { outOfPlace } from './panelLayout.ts';
+import { outOfPlace, setAdvanced } from './panelLayout.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const read = (file: string) => JSON.parse(readFileSync(file, 'utf8')) as Record<string, string>;
@@ -128,6 +128,7 @@ editorSuite(
       await summarized();
       await window.runCommand(`Kvasir: ${portuguese['command.showCache']}`);
       await panel().locator('[data-file="src/inventory.ts"]').waitFor();
+      await setAdvanced(panel(), true);
       expect(numbersIn(await panel().locator('.panel').innerText())).toEqual({
         english: [],
         bytes: expect.stringMatching(/^\d+,\d [kMG]B$/),

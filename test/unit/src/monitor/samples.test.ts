@@ -7,6 +7,8 @@ const stats = (steps: number, batchSequences: number, prompt: number, promptCach
   ({
     poolBytes: 5,
     storeBytes: 7,
+    scratchBytes: 11,
+    bufferBytes: 13,
     tokensPerSecond: 3,
     ttftMs: { p95: 0 },
     events: { steps },
@@ -19,8 +21,7 @@ test('shares and means cover the time since the last sample', () => {
   expect(samples.add(stats(10, 2, 100, 0), 0)).toMatchObject({
     reused: 0,
     batch: 2,
-    poolBytes: 5,
-    storeBytes: 7,
+    usedBytes: 36,
     tokensPerSecond: 3,
     firstTokenP95: null,
   });

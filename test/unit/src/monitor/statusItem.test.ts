@@ -71,7 +71,7 @@ test('the bar has short figures, the hover all of them', () => {
   expect(item.text).toBe('$(database) 3,0 MB · 75% reused');
   for (const part of [
     '2 threads',
-    'pool 2,0 MB, store 1,0 MB',
+    'Cache: **3,0 MB** of 1,0 GB',
     '40 tok/s',
     'weights 7,0 MB',
     'process 300 MB',
@@ -83,6 +83,8 @@ test('the bar has short figures, the hover all of them', () => {
   ])
     expect(item.tooltip.value).toContain(part);
   expect(item.tooltip.value).not.toContain('gone');
+  // Words of the cache's design are in the panel.
+  expect(item.tooltip.value).not.toMatch(/pool|store|scratch|slots|buffers|Tier/);
   expect(item.tooltip.isTrusted).toEqual({
     enabledCommands: expect.arrayContaining([
       'kvasir.showCache',
