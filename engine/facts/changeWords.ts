@@ -35,7 +35,7 @@ export const CHANGE_KEYWORDS = {
     },
     ofName: {
       changes:
-        'changed,assigned,reassigned,modified,written,updated,mutated,set,incremented,decremented,overwritten,where does # change,assignments to #|where,which line,what line,which lines,when,to,on,in,get,gets,value,does,be,can',
+        'changed,assigned,reassigned,modified,written,updated,mutated,set,incremented,decremented,overwritten,initialized,initialised,where does # change,assignments to #|ever,anywhere,where,which line,what line,which lines,when,to,on,in,get,gets,value,does,be,can',
       changers: `${pairs(EN_WHO, EN_CHANGE, ' #')},# changed by,# modified by,# assigned by,# set by,# updated by|${EN_WHO},can`,
       thrown: `thrown,raised,${pairs(EN_WHO, EN_THROW, ' #')},${pairs('it,%,we', 'throw,raise', ' #')}|${EN_WHO},where,which line,what line,lines,on,in,exception,error,it,we,can,be`,
       throwsOf: `# throw,# raise,thrown by #,raised by #|exceptions,exception,errors,error,can,could,an,any,directly`,
@@ -51,7 +51,7 @@ export const CHANGE_KEYWORDS = {
     },
     ofName: {
       changes:
-        'alterado,alterada,modificado,modificada,mudado,mudada,atribuído,atribuída,reatribuído,reatribuída,escrito,escrita,atualizado,atualizada,incrementado,incrementada,# muda,muda #|onde,em que linha,em qual linha,em que linhas,em quais linhas,quando,é,está,valor,se,ser,pode',
+        'alterado,alterada,modificado,modificada,mudado,mudada,atribuído,atribuída,reatribuído,reatribuída,escrito,escrita,atualizado,atualizada,incrementado,incrementada,inicializado,inicializada,# muda,muda #,altera #|alguma vez,onde,em que linha,em qual linha,em que linhas,em quais linhas,quando,é,está,valor,se,ser,pode',
       changers: `${pairs(PT_WHO, PT_CHANGE, ' #')},alterado por #,# é alterado por|${PT_WHO}`,
       thrown: `lançado,lançada,levantado,levantada,disparado,disparada,${pairs(PT_WHO, PT_THROW, ' #')}|${PT_WHO},onde,em que linha,em qual linha,é,está,exceção,erro,ser,pode`,
       throwsOf:

@@ -44,7 +44,7 @@ const EN = {
   keywords: {
     /** Questions about the whole file, without a name. */
     ofFile: {
-      outline: `${EN_LISTS},outline,definitions,symbols|define,defines,defined,declared,have,has,contain,and`,
+      outline: `${EN_LISTS},outline,definitions,symbols,what does % define,what does % contain|define,defines,defined,declared,have,has,contain,and`,
       imports: 'import,imports,imported,require,requires,dependencies|modules,packages,libraries,have,has',
       exports: `export,exports,exported|${EN_LISTS},names,symbols,have,has,and`,
       purpose: '% do,% for,% about,purpose of %,purpose %,summarize %,summarise %,explain %,describe %|',
@@ -68,7 +68,7 @@ const EN = {
     /** The attached file. */
     file: 'in this file,in the file,of this file,of the file,from this file,this file,the file,this module,in %,of %,from %',
     /** Words that may stand right before or after a name. */
-    nouns: 'class,function,method,field,property,type,interface,enum,constant,variable,constructor',
+    nouns: 'class,function,method,field,property,type,interface,enum,constant,variable,constructor,table,view,key',
   },
   titles: { accessors: 'Accessors', imports: 'Imports', exports: 'Exports' },
   of: (label: string, subject: string, list: string) => `${label} of ${subject}: ${list || 'none'}.`,
@@ -123,7 +123,7 @@ const PT: typeof EN = {
   language: 'pt',
   keywords: {
     ofFile: {
-      outline: `${PT_LISTS},definições,símbolos|define,definidas,definidos,declaradas,declarados,tem,contém`,
+      outline: `${PT_LISTS},definições,símbolos,o que % define,o que % contém|define,definidas,definidos,declaradas,declarados,tem,contém`,
       imports: 'importa,importações,importados,importadas,dependências|módulos,pacotes,bibliotecas,tem',
       exports: `exporta,exportações,exportados,exportadas,exportado|${PT_LISTS},nomes,símbolos,tem`,
       purpose:
@@ -146,7 +146,7 @@ const PT: typeof EN = {
     fillers:
       'que,o,a,os,as,um,uma,qual,quais,e,são,de,do,da,dos,das,no,na,há,existem,aqui,liste,lista,mostre,me,todas,todos,este,esta',
     file: 'neste arquivo,nesse arquivo,no arquivo,deste arquivo,do arquivo,este arquivo,esse arquivo,o arquivo,em %,no %,de %,do %',
-    nouns: 'classe,função,método,campo,propriedade,tipo,interface,enum,constante,variável,construtor',
+    nouns: 'classe,função,método,campo,propriedade,tipo,interface,enum,constante,variável,construtor,tabela,chave',
   },
   titles: { accessors: 'Acessores', imports: 'Importações', exports: 'Exportações' },
   of: (label, subject, list) => `${label} de ${subject}: ${list || 'não há'}.`,

@@ -62,7 +62,7 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
       emptyReply(asked.messages, asked.docs, asked.snippets) ??
       (asked.anyway || answer.known
         ? undefined
-        : refusedReply(layout, asked.messages, asked.snippets ?? [], asked.isSummary ?? false)))
+        : refusedReply(layout, asked.messages, asked, asked.isSummary ?? false)))
     : undefined;
   if (reply) return { ...prepared, known: reply };
   if (!isGreeting(last)) return prepared;

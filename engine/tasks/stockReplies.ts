@@ -4,6 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import type { KnownAnswer } from '../facts/ask.ts';
+import { hasFacts } from '../facts/extract/facts.ts';
 import { isAboutSelection } from '../facts/selectionComment.ts';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
 import type { Manifest } from '../text/format/manifest.ts';
@@ -110,22 +111,21 @@ export function unreadReply(
 /**
  * The reply of a model that answers about files only, to a short question that neither they nor the model can answer.
  * Undefined for small talk, and for a message of several lines, which may contain the code that it is about.
+ * @param docs the model sums up files of the languages that it was trained on
  * @param isSummary whether the question asks what the files are for
  */
 export function refusedReply(
   { text: { manifest } }: Layout,
   messages: readonly ChatMessage[],
-  snippets: readonly Snippet[],
+  { docs, snippets = [] }: { docs: readonly SourceDocument[]; snippets?: readonly Snippet[] },
   isSummary: boolean,
 ): KnownAnswer | undefined {
   const last = bareOf(messages.at(-1)?.content ?? '');
   const { fileQuestion, selectionQuestion } = manifest.summary;
-  const isTrained =
-    isSummary ||
-    [fileQuestion, selectionQuestion].some((each) => bareOf(each) === last) ||
-    SUMMARY.test(last) ||
-    SUMMARY_EN.test(last);
-  if (isTrained || !leansOnFiles(messages) || THANKS.test(last) || isAboutSelection(last, snippets)) return undefined;
+  const isOfFile = isSummary || bareOf(fileQuestion) === last || SUMMARY.test(last) || SUMMARY_EN.test(last);
+  const isOfSelection = bareOf(selectionQuestion) === last || isAboutSelection(last, snippets);
+  if ((isOfFile && docs.every(hasFacts)) || isOfSelection || !leansOnFiles(messages) || THANKS.test(last))
+    return undefined;
   return { text: t('{0} is too small for this: choose a larger model.', manifest.name), source: 'refused' };
 }
 

@@ -26,7 +26,7 @@ const FILES = {
 
 editorSuite('odd files', FILES, (editor) => {
   const ended = (answer: Locator) => expect.poll(() => answer.getAttribute('data-state'), { timeout: 2 * PATIENCE });
-  async function ask(question = 'What does this file define?'): Promise<string> {
+  async function ask(question = 'What is this?'): Promise<string> {
     const answer = await editor().ask(question);
     await ended(answer).not.toBe('streaming');
     return `${await answer.getAttribute('data-state')}: ${await answer.textContent()}`;
@@ -46,7 +46,7 @@ editorSuite('odd files', FILES, (editor) => {
     await window.runCommand('Kvasir: Open Chat');
     // The chat takes the keyboard focus late, and an answer shows that it has it. The next keys must not be typed into
     // it.
-    await window.ask('What does this file define?');
+    await window.ask('What is this?');
     await window.chat.locator('[data-role="assistant"][data-state="done"]').waitFor({ timeout: 2 * PATIENCE });
   });
   afterEach(async () => {

@@ -86,6 +86,8 @@ const MAY_LACK_VALUE = set(`
 `);
 const MAY_CHANGE = set('postfix_unary_expression prefix_unary_expression unary_expression');
 const CHANGING = /^(?:\+\+|--|delete)$/;
+/** Of a shell. */
+const ARITHMETIC = set('test_command arithmetic_expansion');
 const THROWS = set('throw_statement throw_expression raise_statement flow_control_statement');
 /** Calls that throw, by their node and the field of their name. */
 const THROWING: Readonly<Record<string, readonly [field: string, names: RegExp]>> = {
@@ -140,7 +142,8 @@ const isRead = (type: string): boolean =>
   HOLDERS.has(type) ||
   Object.hasOwn(WRITES, type) ||
   Object.hasOwn(DECLARES, type) ||
-  Object.hasOwn(THROWING, type);
+  Object.hasOwn(THROWING, type) ||
+  ARITHMETIC.has(type);
 
 /** Reads one node. Returns the place of its children. */
 function visit(node: Node, place: Place, found: Changes): Place {
@@ -151,6 +154,10 @@ function visit(node: Node, place: Place, found: Changes): Place {
   if (type === 'identifier') {
     if (node.endIndex - node.startIndex === 5 && node.text === 'raise' && node.parent?.type === 'body_statement')
       found.throws.push({ ...at, inner });
+    return place;
+  }
+  if (ARITHMETIC.has(type)) {
+    for (const name of arithmetic(node.text)) found.writes.push({ name, declares: false, ...at });
     return place;
   }
   const thrown = thrownBy(node);
@@ -165,6 +172,14 @@ function visit(node: Node, place: Place, found: Changes): Place {
   const name = held && namesOf(held)[0];
   return { ...place, held: name && bare(name.text) };
 }
+
+/** The names that `((total += 1))` of a shell writes. The tree has such code as words. */
+const arithmetic = (text: string): string[] =>
+  /^\$?\(\(/.test(text)
+    ? [...text.matchAll(/\b([A-Za-z_]\w*)\s*(?:\+\+|--|[-+*/%&|^]?=(?!=))|(?:\+\+|--)\s*([A-Za-z_]\w*)/g)].map(
+        ([, behind, before]) => behind ?? before ?? '',
+      )
+    : [];
 
 /** What a declaration or pair names. */
 const targetOf = (node: Node): Node[] =>

@@ -562,8 +562,8 @@ describe('the program', () => {
       run('chat', ...files.flatMap((file) => ['--file', file]), '--message', message, '--max-tokens', '2');
     for (const [answer, note, message, ...files] of [
       [
-        /empty\.ts` is empty: there is nothing in it to answer from\.\n/,
-        /note: not written by the model\n/,
+        /empty\.ts` defines nothing at its top level\.\n/,
+        /note: from the code of /,
         'What does this file define?',
         empty,
       ],

@@ -36,6 +36,8 @@ describe('assignments', () => {
     ['Where is nextId changed?', PLACES],
     ['Where is `nextId` assigned?', PLACES],
     ['where does nextId get set', PLACES],
+    ['Is nextId ever changed?', PLACES],
+    ['Where is nextId initialized?', PLACES],
     ['On which lines is nextId modified?', PLACES],
     ['Which functions change nextId?', '`nextId` is assigned by `Ledger.add` (line 9) and `Ledger.reset` (line 11).'],
     ['What modifies total?', '`total` is assigned by `Ledger.reset` (line 11) and `clear` (line 17).'],
@@ -150,9 +152,9 @@ describe('in all languages', () => {
   });
 
   test('a shell script', async () => {
-    const files = { 'a.sh': 'total=1\nadd() {\n  total=$((total + 1))\n}\n' };
+    const files = { 'a.sh': 'total=1\nadd() {\n  total=$((total + 1))\n  ((total += 2)); ((total == 3))\n}\n' };
     expect(await ask('Which functions change total?', files)).toBe(
-      '`total` is assigned by code outside functions (line 1) and `add` (line 3).',
+      '`total` is assigned by code outside functions (line 1) and `add` (line 3) (line 4).',
     );
   });
 

@@ -71,6 +71,12 @@ describe('answers', () => {
     ['Quais tabelas são definidas neste arquivo?', SQL, 'Tabelas de `db/schema.sql`: `a` (linha 2) e `s.c` (linha 3).'],
     ['Which indexes are defined?', SQL, 'Indexes of `db/schema.sql`: none.'],
     ['Where is c defined?', SQL, '`c` is defined in line 3: `CREATE TABLE s.c (d int);`.'],
+    ['Where is the table c defined?', SQL, '`c` is defined in line 3: `CREATE TABLE s.c (d int);`.'],
+    [
+      'What does this file define?',
+      MD,
+      'Outline of `docs/guide.md`:\n\nHeadings:\n- `Guide` (line 1)\n  - `Use` (line 3)',
+    ],
     ['Which headings are there?', SQL, undefined],
     ['Which columns does a have?', SQL, undefined],
     [

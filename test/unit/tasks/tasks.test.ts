@@ -519,7 +519,6 @@ describe('an answer', () => {
         'Summarize this file',
         'explain the code',
         'What is this?',
-        'What does this file define?',
         'Resuma este arquivo',
         'Hi',
         'Thanks!',
@@ -527,6 +526,9 @@ describe('an answer', () => {
         'x'.repeat(201),
       ];
       for (const question of known) expect(reply(layout, question), question).toBeUndefined();
+      // It was not trained to sum up other files.
+      const other = new SourceDocument('s', 'a.sql', 'create table a (b int);\n');
+      expect(reply(layout, 'What is this?', { docs: [other] })?.source).toBe('refused');
       const snippets = [{ path: 'src/a.ts', text: 'return 1;', startLine: 3 }];
       expect(reply(layout, 'What does this code do?', { snippets })).toBeUndefined();
       expect(reply(layout, 'O que faz este código?', { snippets })).toBeUndefined();
