@@ -13,6 +13,7 @@ import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax/syntax.ts';
 import { casesOf } from './completionLines.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
+import { fits } from './fitting.ts';
 import { prefillRanges, type PreparedRequest, reservedForAnswer, samplingFor } from './preparedRequest.ts';
 
 /** Most lines above the cursor that the prompt shows. */
@@ -53,7 +54,11 @@ export function prepareComplete(
   requireOffset(doc, options.offset);
   const offset = doc.toLf(options.offset);
   const place = syntax?.at(doc, offset);
-  const context = cursorContext(doc, offset, place && 'scan' in place ? place : undefined, options.multiline);
+  const known = place && 'scan' in place ? place : undefined;
+  const context = cursorContext(doc, offset, known, options.multiline);
+  // A model that copies by itself knows what it copies.
+  if (manifest.completion.copy.share > 0)
+    context.fits = remembered(fits({ doc, offset, place: known, others: options.copySources ?? [] }));
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, {
     answerTokens: reservedForAnswer(sampling?.maxTokens ?? maxTokens, layout.contextTokens),

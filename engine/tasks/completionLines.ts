@@ -36,6 +36,7 @@ export const repeats = (): string => t('cut where the text starts to repeat itse
 /** The brackets or words that end a block at the indentation of its beginning. */
 const BRACKETS = /^[})\]]+[;,]?/;
 const WORDS = ['end', 'fi', 'done', 'esac'];
+const QUOTES = /^("{3}|'{3}|`{3})$/;
 const ONLY_CLOSES = /^([})\]]+[;,]?|end|fi|done|esac)$/;
 
 /** A whole statement that leaves its block. Does not match a property, member or function with such a name. */
@@ -87,7 +88,7 @@ export function cutLines(context: LinesContext, raw: string, finished: boolean):
     }
     // Small models repeat lines. Two equal lines in a row are rarely correct.
     if (i > 0 && !complete && previous.startsWith(text)) return { shown: end, ended: false };
-    if (i > 0 && complete && text === previous && text.length > 3 && !ONLY_CLOSES.test(text))
+    if (i > 0 && complete && text === previous && (text.length > 3 || QUOTES.test(text)) && !ONLY_CLOSES.test(text))
       return { shown: end, ended: true, note: repeats() };
     const indent = indentOf(i === 0 ? before + line : line);
     // Only with a tree, because other texts may be prose, or a language in which these words mean something else.

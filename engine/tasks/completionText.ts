@@ -16,6 +16,8 @@ export interface CursorContext extends LinesContext {
   /** Whether the syntax tree has a string or comment at the cursor. Undefined without a tree. */
   inText?: boolean;
   lineEnd: '\n' | '\r\n';
+  /** Finds where the first line begins that does not fit the place. Takes whole lines. Left out if all lines fit. */
+  fits?: (written: string) => number | undefined;
 }
 
 /**
@@ -47,7 +49,7 @@ export function shapeCompletion(context: CursorContext, rawText: string, finishe
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
   let cut = cutAtExistingCloser(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
   cut = cutOverlap(context, cut);
-  cut = dropUseless(context, cut, raw);
+  cut = cutUnfit(context, dropUseless(context, cut, raw));
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
   return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
 }
@@ -90,6 +92,11 @@ function cutAtExistingCloser(context: CursorContext, cut: Cut): Cut {
 
 function cutAtBracket({ before, after, inText }: CursorContext, cut: Cut): Cut {
   const closer = after.trimStart()[0] ?? '';
+  // At the end of a comment nothing closes a bracket, as in "(path".
+  if (closer === '' && inText) {
+    const end = cut.text.slice(0, unclosedIn(cut.text)).trimEnd().length;
+    return cut.ended ? cutAt(cut, end) : { ...cut, shown: Math.min(cut.shown, end) };
+  }
   if (!')]}'.includes(closer) || closer === '') return cut;
   // The completion may close brackets that the line has opened and its rest does not close.
   const line = closersOf(before, closer);
@@ -122,6 +129,15 @@ function cutAtQuote(cut: Cut, closer: string): Cut {
   if (first !== undefined && count % 2 === 1) return cutAt(cut, first);
   // All quotes in it are its own.
   return { ...cut, keep: Math.max(cut.keep ?? 0, cut.text.lastIndexOf(closer) + 1) };
+}
+
+/** Where prose opens a bracket that it does not close. */
+function unclosedIn(text: string): number | undefined {
+  const opened: number[] = [];
+  for (let i = 0; i < text.length; i++)
+    if ('([{'.includes(text[i] as string)) opened.push(i);
+    else if (')]}'.includes(text[i] as string)) opened.pop();
+  return opened[0];
 }
 
 interface Closers {
@@ -210,6 +226,16 @@ function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
   if (cut.ended) return line === nextLine ? { ...nothing, note: t('the same as the next line') } : cut;
   // Text that begins as the next line is held back until it differs from it.
   return nextLine.startsWith(line) ? nothing : cut;
+}
+
+/** Holds each line back until it is complete, because only then it is known whether it fits. */
+function cutUnfit({ fits }: CursorContext, cut: Cut): Cut {
+  if (!fits) return cut;
+  const lines = cut.ended ? cut.text : cut.text.slice(0, cut.text.lastIndexOf('\n', cut.shown) + 1).trimEnd();
+  const end = lines === '' ? undefined : fits(lines);
+  if (end === undefined) return cut.ended ? cut : { ...cut, shown: lines.length };
+  const text = lines.slice(0, end).trimEnd();
+  return { text, shown: text.length, ended: true, note: t('cut where the text is copied and does not fit here') };
 }
 
 function emptyReason(context: CursorContext, raw: string): string {

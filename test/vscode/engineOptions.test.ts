@@ -28,6 +28,9 @@ async function completeBesidePanel(window: Editor): Promise<void> {
   await window.openFile('src/inventory.ts');
   await window.runCommand('View: Keep Editor');
   await window.runCommand('Kvasir: Show Cache');
+  // The panel takes the keyboard focus when its page is ready.
+  const page = window.page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
+  await page.locator('body > *').first().waitFor();
   await window.openFile('src/inventory.ts', 62, 1);
   await window.runCommand('Kvasir: Trigger Completion');
 }

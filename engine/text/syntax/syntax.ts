@@ -22,6 +22,8 @@ export interface PlaceSyntax {
   statementStart: boolean;
   /** Finds where text at the cursor leaves its block. Takes whole lines only. */
   scan: (written: string) => BlockScan;
+  /** Reads the file with text at the cursor. Undefined if there is no tree for it. */
+  withText: <T>(written: string, read: (tree: Tree, text: string) => T) => T | undefined;
 }
 
 /** There is no tree. */
@@ -82,23 +84,23 @@ export class Syntax {
   #place({ docId, lf }: SourceDocument, grammar: string, tree: Tree, offset: number): PlaceSyntax {
     const { inText, blockStart, statementStart, open } = cursorSyntax(tree, grammar, lf, offset);
     const missing = numMissing(tree, lf, offset, open);
-    const scan = (written: string): BlockScan => {
+    const withText = <T>(written: string, read: (whole: Tree, text: string) => T): T | undefined => {
       const text = lf.slice(0, offset) + written + lf.slice(offset);
-      const read = (whole: Tree) =>
-        scanBlock(whole, text, offset, offset + text.length - lf.length, open, missing, grammar === 'bash');
-      return (
-        this.#guarded(grammar, (language) => this.#trees.withEdited(docId, language, lf, text, read)) ?? {
-          end: undefined,
-          nested: false,
-        }
+      return this.#guarded(grammar, (language) =>
+        this.#trees.withEdited(docId, language, lf, text, (whole) => read(whole, text)),
       );
     };
+    const scan = (written: string): BlockScan =>
+      withText(written, (whole, text) =>
+        scanBlock(whole, text, offset, offset + written.length, open, missing, grammar === 'bash'),
+      ) ?? { end: undefined, nested: false };
     return {
       inText,
       openIndent: blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined,
       words: grammar === 'ruby' || grammar === 'bash',
       statementStart,
       scan,
+      withText,
     };
   }
 

@@ -1,11 +1,10 @@
 /** Completions of several lines with a syntax tree: how many lines, where they end, and that what was shown stays. */
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import type { PreparedRequest } from '../../../engine/tasks/preparedRequest.ts';
-import { Layout } from '../../../engine/text/prompt/layout.ts';
-import { ModelText } from '../../../engine/text/format/modelText.ts';
+import type { Layout } from '../../../engine/text/prompt/layout.ts';
+import { starterLayout } from '../../support/starter.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';
 import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
@@ -14,10 +13,7 @@ let layout: Layout;
 const grammars = new Grammars();
 const syntax = new Syntax(grammars);
 beforeAll(async () => {
-  layout = new Layout(await ModelText.load(join(import.meta.dirname, '../../../model')), {
-    contextTokens: 2048,
-    numParameters: 7.5e6,
-  });
+  layout = await starterLayout({ copies: false });
   await Promise.all(
     ['typescript', 'tsx', 'python', 'ruby', 'bash', 'css', 'cpp', 'go', 'php'].map((name) => grammars.load(name)),
   );

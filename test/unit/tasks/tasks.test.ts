@@ -12,6 +12,7 @@ import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import { type PreparedRequest, prepareRaw } from '../../../engine/tasks/preparedRequest.ts';
 import { repeatedEnd, runaway } from '../../../engine/tasks/repetition.ts';
 import { measureSummarize, prepareSummarize, summarizeFolder } from '../../../engine/tasks/summarizeTask.ts';
+import { starterLayout } from '../../support/starter.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
@@ -21,9 +22,11 @@ import { tokensBehind, userRanges } from '../../../engine/text/prompt/chatPrompt
 const root = join(import.meta.dirname, '../../..');
 let layout: Layout;
 let general: Layout;
+let copying: Layout;
 
 beforeAll(async () => {
-  layout = new Layout(await ModelText.load(join(root, 'model')), { contextTokens: 2048, numParameters: 7.5e6 });
+  layout = await starterLayout({ copies: false });
+  copying = await starterLayout({ copies: true });
   general = new Layout(await ModelText.load(join(root, 'test/fixtures/chat/chatml_qwen2.5')), {
     contextTokens: 4096,
     numParameters: 5e8,
@@ -253,13 +256,13 @@ describe('a completion', () => {
       prior.push(tokenizer.encode('(')[0]!, '');
       return prior.next()?.tokenIds.map((id) => tokenizer.decode([id])) ?? [];
     };
-    const prepared = prepareComplete(layout, doc, { offset: 'doSomething('.length });
+    const prepared = prepareComplete(copying, doc, { offset: 'doSomething('.length });
     doc.text = 'all of it is another text now';
     expect(copied(prepared)[0]).toBe('alpha');
     doc.text = 'doSomething(';
-    expect(copied(prepareComplete(layout, doc, { offset: doc.text.length }))).toEqual([]);
+    expect(copied(prepareComplete(copying, doc, { offset: doc.text.length }))).toEqual([]);
     doc.removed = ['doSomething(gamma);\n'];
-    expect(copied(prepareComplete(layout, doc, { offset: doc.text.length }))).toEqual([]);
+    expect(copied(prepareComplete(copying, doc, { offset: doc.text.length }))).toEqual([]);
   });
 
   it('shows confident text only, and all text on request', () => {

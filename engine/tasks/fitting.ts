@@ -1,0 +1,179 @@
+/**
+ * Decides where a completion stops to fit its place. Small models copy: a body from another function, with names that do
+ * not exist here, or a comment or declaration that stands elsewhere in the file. Reads whole lines. Runs nothing.
+ */
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
+import { type CopiedFrom, headerAbove, isBlockEnd, isComment, placesOf } from '../text/copy/copiedLines.ts';
+import { type Scope, Scopes } from '../text/syntax/scopes.ts';
+import type { PlaceSyntax } from '../text/syntax/syntax.ts';
+import { invisibleNames } from '../text/syntax/visibleNames.ts';
+
+/** Longer files are not searched, because each completed line reads the whole tree. In characters. */
+const MAX_SEARCHED = 200_000;
+/** Other files that are searched. */
+const MAX_OTHERS = 16;
+/** Words of a comment or line below which being equal says nothing. */
+const MIN_WORDS = 3;
+/** First words of names that say nothing about what a function is about. */
+const GENERAL = new Set(['get', 'set', 'is', 'has', 'to', 'on', 'do', 'of', 'by', 'for', 'from', 'with', 'and', 'the']);
+/** Lines that are a copy if they follow each other at one other place. */
+const MIN_RUN = 3;
+const TYPE = /^(export |default |abstract |public |private |pub )*(class|interface|type|enum|struct|trait|impl)\s+\w/;
+const TEST_TITLE = /^[\w$.]+\(\s*(['"`]).{3,}\1\s*,/;
+
+export interface Fitting {
+  /** The file's text with LF line ends, and the cursor. */
+  doc: SourceDocument;
+  offset: number;
+  place: PlaceSyntax | undefined;
+  others: readonly SourceDocument[];
+}
+
+/**
+ * Returns a function that finds where the first line begins that does not fit. It returns undefined if all fit, and
+ * takes whole lines. A line is judged by the ones before it, so a longer text gives the same result.
+ */
+export function fits({ doc, offset, place, others }: Fitting): (written: string) => number | undefined {
+  const { lf } = doc;
+  if (lf.length > MAX_SEARCHED) return () => undefined;
+  const texts = others.slice(0, MAX_OTHERS).map((other) => other.lf.slice(0, MAX_SEARCHED));
+  const lineStart = lf.lastIndexOf('\n', offset - 1) + 1;
+  const before = lf.slice(lineStart, offset);
+  const isNewLine = before.trim() === '' && place?.inText !== true;
+  const header = isNewLine ? headerAbove(lf, lineStart) : undefined;
+  // Copied lines stand elsewhere.
+  const around = [lf.slice(0, lineStart), lf.slice(offset), ...texts];
+  /** Whether line `i` of `lines` fits behind the ones before it. */
+  const fitsAt = (lines: readonly string[], i: number, from: number): boolean => {
+    const line = (lines[i] as string).trim();
+    if (line === '') return true;
+    const written = lines.slice(0, i + 1).join('\n');
+    const isStart = isNewLine || i > 0;
+    if (isStart && isProse(lines, i)) return !(wordsIn(line) >= MIN_WORDS && placesOf([line], around).length > 0);
+    if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
+    const isUnfit = read(
+      place,
+      written,
+      (scopes, text) => invisibleNames(scopes, text, offset + from, offset + written.length, texts).length > 0,
+    );
+    return !isUnfit && (header === undefined || !isForeign(lines, i, header, around));
+  };
+  return (written) => {
+    const lines = written.split('\n');
+    let from = 0;
+    for (let i = 0; i < lines.length; i++) {
+      if (!fitsAt(lines, i, from)) return from;
+      from += (lines[i] as string).length + 1;
+    }
+    return undefined;
+  };
+}
+
+/** Whether line `i` is a comment, or text of a docstring that the lines above it open. */
+function isProse(lines: readonly string[], i: number): boolean {
+  const above = lines.slice(0, i).join('\n');
+  const opened = ['"""', "'''"].some((quote) => above.split(quote).length % 2 === 0);
+  return opened || isComment((lines[i] as string).trim());
+}
+
+const wordsIn = (line: string): number => line.match(/\p{L}{2,}/gu)?.length ?? 0;
+
+function read<T>(
+  place: PlaceSyntax | undefined,
+  written: string,
+  reader: (scopes: Scopes, text: string) => T,
+): T | undefined {
+  return place?.withText(written, (tree, text) => {
+    const scopes = new Scopes(tree, text);
+    try {
+      return reader(scopes, text);
+    } finally {
+      scopes.delete();
+    }
+  });
+}
+
+/** Whether a function, type or test is defined again that stands in the file with the same line. */
+function repeatsDeclaration(
+  lf: string,
+  offset: number,
+  lines: readonly string[],
+  i: number,
+  place: PlaceSyntax | undefined,
+): boolean {
+  const line = (lines[i] as string).trim();
+  const isTest = TEST_TITLE.test(line);
+  if (!isTest && !/[{:]$/.test(line)) return false;
+  const places = placesOf([line], [lf]);
+  if (places.length === 0 || isTest || TYPE.test(line)) return places.length > 0;
+  // Inside a class or function that the completion begins there may be another one with this line.
+  const indent = lf.slice(lf.lastIndexOf('\n', offset - 1) + 1, offset);
+  if (i > 0 && lines[i] !== indent + line) return false;
+  const repeats = read(place, '', (scopes) => {
+    const here = scopes.at(offset);
+    return places.some(({ at }) => {
+      const other = functionOn(scopes, line, lf.indexOf(line, at));
+      return other?.ownerAt === here.classAt && other.functions.at(-2) === here.functions.at(-1);
+    });
+  });
+  return repeats === true;
+}
+
+/** The scope inside the function whose header is the line at an offset. */
+function functionOn(scopes: Scopes, line: string, at: number): Scope | undefined {
+  const inside = scopes.at(at + line.length - 1);
+  const opened = inside.functions.at(-1) ?? -1;
+  return opened >= at ? inside : undefined;
+}
+
+/** Whether lines up to `i` are the lines of one other block, whose header is about something else. */
+function isForeign(lines: readonly string[], i: number, header: string, texts: readonly string[]): boolean {
+  const line = (lines[i] as string).trim();
+  if (/^[)\]}]+[;,]?$/.test(line)) return false;
+  const code = lines
+    .slice(0, i + 1)
+    .map((text) => text.trim())
+    .filter((text) => text !== '');
+  // A copy may begin with a line of the model's own.
+  return [code, code.slice(-MIN_RUN)].some((run) => {
+    if (run.length < Math.min(code.length, MIN_RUN)) return false;
+    const places = placesOf(run, texts);
+    if (places.length !== 1) return false;
+    const [{ text, at }] = places as [CopiedFrom];
+    const other = headerAbove(text, at);
+    if (other !== undefined && areAlike(header, other)) return false;
+    if (run.length > 1) return true;
+    if (wordsIn(line) < MIN_WORDS) return false;
+    const endsThere = other !== undefined && isBlockEnd(text, at);
+    return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
+  });
+}
+
+const hasWord = (line: string, word: string): boolean => line.split(/[^\p{L}\p{N}_$]+/u).includes(word);
+
+/** The names between the brackets of a function's header, also those of types. */
+const parametersIn = (header: string): string[] =>
+  /\(([^()]*)\)/
+    .exec(header)?.[1]
+    ?.match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
+    ?.filter((name) => name !== 'self') ?? [];
+
+/** Whether two headers belong to functions of the same name, or of names with a common word. */
+function areAlike(one: string, other: string): boolean {
+  if (one === other) return true;
+  const [name, otherName] = [nameIn(one), nameIn(other)];
+  if (name === undefined || otherName === undefined) return false;
+  const words = nameWords(otherName);
+  return name === otherName || nameWords(name).some((word) => words.includes(word));
+}
+
+function nameIn(header: string): string | undefined {
+  const name = (/\b(?:const|let|var|def|function\*?|fn|func)\s+([\w$]+)/.exec(header) ??
+    /([\w$]+)\s*(?:<[^()]*>)?\(/.exec(header))?.[1];
+  return name !== undefined && !/^(if|for|while|switch|catch|match|with|elif|function)$/.test(name) ? name : undefined;
+}
+
+const nameWords = (name: string): string[] =>
+  (name.match(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})/gu) ?? [])
+    .map((word) => word.toLowerCase())
+    .filter((word) => !GENERAL.has(word));

@@ -1,0 +1,283 @@
+/** Completions that are copied: what does not fit the place is not shown, and what was shown stays. */
+import fc from 'fast-check';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
+import type { Layout } from '../../../engine/text/prompt/layout.ts';
+import { starterLayout } from '../../support/starter.ts';
+import { Scopes } from '../../../engine/text/syntax/scopes.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
+import { Syntax } from '../../../engine/text/syntax/syntax.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
+import { Parser } from 'web-tree-sitter';
+
+let layout: Layout;
+const grammars = new Grammars();
+const syntax = new Syntax(grammars);
+const LANGUAGES = ['typescript', 'python', 'go', 'rust', 'java', 'c-sharp', 'cpp', 'ruby', 'php'];
+beforeAll(async () => {
+  layout = await starterLayout({ copies: true });
+  await Promise.all(LANGUAGES.map((name) => grammars.load(name)));
+});
+
+const document = (path: string, text: string) => new SourceDocument(path, path, text);
+
+/** What is shown at `|` when the model writes `written`. */
+function shown(path: string, marked: string, written: string, others: readonly string[] = [], finished = true): string {
+  const offset = marked.indexOf('|');
+  const doc = document(path, marked.slice(0, offset) + marked.slice(offset + 1));
+  const copySources = others.map((text, i) => document(`other${i}.${path.split('.').at(-1)}`, text));
+  return prepareComplete(layout, doc, { offset, copySources, multiline: true }, undefined, syntax).shape(
+    written,
+    finished,
+  ).text;
+}
+
+const LEDGER = `import { round } from './numbers.ts';
+
+const CURRENCY = 'EUR';
+
+/** Formats cents as euros with two digits. */
+export function formatCents(cents: number): string {
+  const euros = Math.floor(cents / 100);
+  const rest = String(cents % 100).padStart(2, '0');
+  return \`\${euros}.\${rest} \${CURRENCY}\`;
+}
+
+/** The balance of an account, in cents. */
+export function balance(entries: Entry[], account: string): number {
+  let sum = 0;
+  for (const entry of entries) {
+    if (entry.account === account) sum += entry.cents;
+  }
+  return sum;
+}
+
+export class Book {
+  private readonly entries: Entry[] = [];
+
+  add(entry: Entry): void {
+    if (entry.cents <= 0) throw new RangeError('an entry needs an amount');
+    this.entries.push(entry);
+  }
+
+  close(year: number): void {
+    |
+  }
+}
+`;
+const NEW = (header: string, body = '  |') =>
+  LEDGER.replace('    |', '    this.entries.length = 0;') + `\n${header} {\n${body}\n}\n`;
+
+describe('a copied body', () => {
+  it.each([
+    [
+      'uses a parameter of another function',
+      NEW('export function isOverdrawn(ledger: Book, account: string): boolean'),
+      "const euros = Math.floor(cents / 100);\n  const rest = String(cents % 100).padStart(2, '0');\n  return '';",
+      '',
+    ],
+    [
+      'is the whole body of another function',
+      NEW('export function average(entries: Entry[]): number'),
+      'let sum = 0;\n  for (const entry of entries) {\n    if (entry.account === account) sum += entry.cents;\n  }\n  return sum;',
+      'let sum = 0;',
+    ],
+    [
+      'ends before a name that does not exist here',
+      NEW('export function isOverdrawn(entries: Entry[]): boolean'),
+      'const limit = round(0);\n  return rest.length > limit;',
+      'const limit = round(0);',
+    ],
+    [
+      'may be that of a function with a similar name',
+      NEW('export function formatCentsShort(cents: number): string'),
+      'const euros = Math.floor(cents / 100);\n  return `${euros} ${CURRENCY}`;',
+      'const euros = Math.floor(cents / 100);\n  return `${euros} ${CURRENCY}`;',
+    ],
+    [
+      'may use what the file imports, declares and the function takes',
+      LEDGER,
+      'const total = round(balance(this.entries, CURRENCY) / year);\n    return console.log(total);',
+      'const total = round(balance(this.entries, CURRENCY) / year);\n    return console.log(total);',
+    ],
+    [
+      'may use what it declares itself',
+      NEW('export function isOverdrawn(book: Book)', '  |'),
+      'const rest = book.left();\n  return [1].map((cents) => cents - rest);',
+      'const rest = book.left();\n  return [1].map((cents) => cents - rest);',
+    ],
+    [
+      'may begin as a guard about an own parameter',
+      NEW('export function post(book: Book, entry: Entry): void'),
+      "if (entry.cents <= 0) throw new RangeError('an entry needs an amount');\n  book.add(entry);",
+      "if (entry.cents <= 0) throw new RangeError('an entry needs an amount');\n  book.add(entry);",
+    ],
+  ])('%s', (_, marked, written, expected) => {
+    expect(shown('ledger.ts', marked, written)).toBe(expected);
+  });
+
+  it('does not come from another file whose names are unknown here', () => {
+    const marked = "import http from 'node:http';\n\nhttp.createServer((req, res) => {\n  |\n});\n";
+    const body = "const euros = Math.floor(cents / 100);\n  const rest = String(cents % 100).padStart(2, '0');";
+    expect(shown('server.ts', marked, body)).toBe(body);
+    expect(shown('server.ts', marked, body, [LEDGER])).toBe('');
+    expect(shown('server.ts', marked, 'res.end(String(req.url));\n  Math.max(1, 2);', [LEDGER])).toBe(
+      'res.end(String(req.url));\n  Math.max(1, 2);',
+    );
+  });
+
+  it('is cut in Python, too', () => {
+    const marked = `def monthly_totals(entries):
+    """The total of each month."""
+    totals = {}
+    for entry in entries:
+        month = entry.date[:7]
+        totals[month] = totals.get(month, 0) + entry.cents
+    return totals
+
+
+def average(entries):
+    |
+`;
+    const body = marked.slice(marked.indexOf('totals = {}'), marked.indexOf('\n\n\n'));
+    expect(shown('report.py', marked, body)).toBe('totals = {}');
+    expect(shown('report.py', marked, '"""The total of each month."""\n    return 0')).toBe('');
+    expect(shown('report.py', marked, '"""\n    """\n    """')).toBe('"""');
+    expect(shown('report.py', marked, 'return sum(e.cents for e in entries) / len(entries)')).toBe(
+      'return sum(e.cents for e in entries) / len(entries)',
+    );
+  });
+});
+
+describe('copied lines between functions', () => {
+  const FILE = `import { describe, expect, it } from 'vitest';
+
+/** Makes an empty book for tests. */
+function makeBook(): Book {
+  return new Book();
+}
+
+describe('a book of entries', () => {
+  it('adds an entry', () => {
+    expect(makeBook().size).toBe(0);
+  });
+  |
+});
+`;
+  it.each([
+    ['a comment is not copied', '/** Makes an empty book for tests. */\n  function x() {}', ''],
+    ['a test is not repeated', "it('adds an entry', () => {\n    expect(1).toBe(1);\n  });", ''],
+    ['nor is a suite', "describe('a book of entries', () => {\n", ''],
+    [
+      'another test of the same form is shown',
+      "it('adds two entries', () => {\n    expect(makeBook().size).toBe(0);\n  });",
+      "it('adds two entries', () => {\n    expect(makeBook().size).toBe(0);\n  });",
+    ],
+  ])('%s', (_, written, expected) => {
+    expect(shown('book.test.ts', FILE, written)).toBe(expected);
+  });
+
+  it('a function is not defined again, but another class may have a method of the same name', () => {
+    const marked =
+      'class A {\n  size() {\n    return 1;\n  }\n\n  |\n}\nclass B {\n  clear() {\n    return 2;\n  }\n}\n';
+    expect(shown('a.ts', marked, 'size() {\n    return 3;\n  }')).toBe('');
+    expect(shown('a.ts', marked, 'clear() {\n    return 3;\n  }')).toBe('clear() {\n    return 3;\n  }');
+  });
+
+  it('a comment has no bracket that nothing closes', () => {
+    expect(shown('a.py', '# Reads the file|\nx = open(path)\n', ' (path')).toBe('');
+    expect(shown('a.py', '# Reads|\nx = open(path)\n', ' the file (once) and (path, mode')).toBe(
+      ' the file (once) and',
+    );
+  });
+});
+
+it('what was shown stays while the text grows', () => {
+  const parts = [
+    'const euros = Math.floor(cents / 100);',
+    'let sum = 0;',
+    'for (const entry of entries) {',
+    'return sum;',
+    '// The balance (in',
+    "it('x', () => {",
+    'add(entry: Entry): void {',
+    'export class Book {',
+    '"""',
+    'const a = rest;',
+    '}',
+  ];
+  const marked = NEW('export function average(entries: Entry[]): number');
+  fc.assert(
+    fc.property(fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 6 }), fc.nat(), (lines, seed) => {
+      const text = lines.join('\n  ');
+      const at = seed % (text.length + 1);
+      const early = shown('ledger.ts', marked, text.slice(0, at), [], false);
+      expect(shown('ledger.ts', marked, text).startsWith(early)).toBe(true);
+    }),
+    { numRuns: 300 },
+  );
+});
+
+describe('names and where they are declared', () => {
+  /** Names that are no members; `!` for declared ones, with the number of functions around them. */
+  const names = (grammar: string, text: string): string => {
+    const tree = new Parser().setLanguage(grammars.get(grammar) ?? null).parse(text);
+    if (!tree) throw new Error(`${grammar} does not parse`);
+    const scopes = new Scopes(tree, text);
+    return [...text.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)]
+      .flatMap(({ 0: name, index }) => {
+        const { isName, declares, functions } = scopes.at(index);
+        return isName ? [`${name}${declares ? '!' : ''}${functions.length}`] : [];
+      })
+      .join(' ');
+  };
+  it.each([
+    [
+      'typescript',
+      'import a, {b} from "c"; class X { m(p: T, {q, r: s}: U, ...t: V[]): W { const k = p + this.p; for (const z of q) f(z); return (y) => y + (w, v = k) => w; } }',
+      'a0 b0 p!1 q!1 s!1 k!1 p1 z!1 q1 f1 z1 y!2 y2 w!3 v!3 k3 w3',
+    ],
+    [
+      'python',
+      'import os\ndef f(a, b: int = 3, *args, **kw):\n    c, d = a\n    with open(a) as fh:\n        pass\n    for i, j in c: g(x=i)\n    return [m for m in a]\n',
+      'os0 a!1 b!1 int1 args!1 kw!1 c!1 d!1 a1 open1 a1 fh!1 i!1 j!1 c1 g1 i1 m1 m!1 a1',
+    ],
+    [
+      'go',
+      'package m\nfunc (r *T) F(a int, b string) (int, error) { x, err := g(a); for i, v := range x { h(i) }; var q int; return q, err }',
+      'r!1 a!1 b!1 x!1 err!1 g1 a1 i!1 v!1 x1 h1 i1 q!1 q1 err1',
+    ],
+    [
+      'rust',
+      'impl X { fn f(&self, a: u8, (b, c): (u8,u8)) -> u8 { let mut d = a; for e in 0..3 {} ; let g = |h| h + d; if let Some(k) = z {} d } }',
+      'a!1 b!1 c!1 d!1 a1 e!1 g!1 h!2 h2 d2 Some1 k!1 z1 d1',
+    ],
+    [
+      'java',
+      'class A { int f(int a, String b) { int c = a; for (String d : e) g(d); try { } catch (Exception x) { } h.forEach(y -> y + 1); return c; } }',
+      'A0 a!1 b!1 c!1 a1 d!1 e1 g1 d1 x!1 h1 y!2 c1',
+    ],
+    [
+      'c-sharp',
+      'class A { int F(int a, string b) { var c = a; foreach (var d in e) G(d); try { } catch (Exception x) { } return c; } }',
+      'A0 a!1 b!1 c!1 a1 d!1 e1 G1 d1 Exception1 x!1 c1',
+    ],
+    [
+      'cpp',
+      'int f(int a, const char *b) { int c = a, *d; for (auto e : g) h(e); auto l = [&](int m) { return m; }; return c; }',
+      'f1 a!1 b!1 c!1 a1 d!1 e!1 g1 h1 e1 l!1 m!2 m2 c1',
+    ],
+    [
+      'ruby',
+      'class A\n def f(a, b = 1, *c)\n d = a\n e.each { |x| puts x }\n d\n end\nend',
+      'a!1 b!1 c!1 d!1 a1 e1 x!1 puts1 x1 d1',
+    ],
+    [
+      'php',
+      '<?php function f($a, $b = 1) { $c = $a; foreach ($a as $d) { g($d); } return $c; }',
+      '$a!1 $b!1 $c!1 $a1 $a1 $d1 $d1 $c1',
+    ],
+  ])('%s', (grammar, text, expected) => {
+    expect(names(grammar, text)).toBe(expected);
+  });
+});
