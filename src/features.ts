@@ -16,6 +16,7 @@ import { Snooze } from './completion/snooze.ts';
 import { CommitMessage } from './edit/commitMessage.ts';
 import type { Settings } from './config.ts';
 import { crossFileContext } from './context/crossFileContext.ts';
+import { Packages } from './context/packages.ts';
 import { ProjectFiles } from './context/projectFiles.ts';
 import { SnippetSource } from './context/snippetSource.ts';
 import { DocumentMirror } from './client/documentMirror.ts';
@@ -49,13 +50,14 @@ export class Features {
     const snooze = new Snooze();
     const snippets = new SnippetSource(host.client, settings);
     const project = new ProjectFiles(host.client, settings);
+    const packages = new Packages();
     const completion = createCompletionProvider({
       client: host.client,
       mirror,
       settings,
       log,
       snooze,
-      crossFile: crossFileContext(snippets, host.client, mirror, project, settings),
+      crossFile: crossFileContext(snippets, host.client, mirror, project, settings, packages),
     });
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);
@@ -81,6 +83,7 @@ export class Features {
       tellOfWrongSettings(settings, log),
       completion,
       snippets,
+      packages,
       project,
       snooze,
       chat,

@@ -85,6 +85,8 @@ export type Task =
       snippets?: Snippet[];
       /** Other documents and sources that it may copy from, the likeliest first. Unknown ones are ignored. */
       copySources?: string[];
+      /** Names of the packages that the project has, so that no other is imported. Left out if not known. */
+      packages?: string[];
       /**
        * Shows the text even with low confidence, because the user has requested it. `line`: further lines only with
        * high confidence, for text that is drawn and not the most probable.

@@ -96,6 +96,7 @@ export class Requests {
           multiline: task.multiline,
           snippets: task.snippets,
           copySources,
+          packages: task.packages,
           showLowConfidence: task.showLowConfidence,
         },
         message.sampling,

@@ -26,6 +26,8 @@ export interface CompleteOptions {
   snippets?: readonly Snippet[] | undefined;
   /** Other files that the completion may copy from, the likeliest first. */
   copySources?: readonly SourceDocument[] | undefined;
+  /** Packages that the project has. If left out, they are not known. */
+  packages?: readonly string[] | undefined;
   /** Whether low-confidence text is shown. `line`: only its first line. */
   showLowConfidence?: boolean | 'line' | undefined;
 }
@@ -58,7 +60,9 @@ export function prepareComplete(
   const context = cursorContext(doc, offset, known, options.multiline);
   // A model that copies by itself knows what it copies.
   if (manifest.completion.copy.share > 0)
-    context.fits = remembered(fits({ doc, offset, place: known, others: options.copySources ?? [] }));
+    context.fits = remembered(
+      fits({ doc, offset, place: known, others: options.copySources ?? [], packages: options.packages }),
+    );
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, {
     answerTokens: reservedForAnswer(sampling?.maxTokens ?? maxTokens, layout.contextTokens),

@@ -6,6 +6,9 @@ import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import { type CopiedFrom, headerAbove, isBlockEnd, isComment, placesOf } from '../text/copy/copiedLines.ts';
 import { type Scope, Scopes } from '../text/syntax/scopes.ts';
 import type { PlaceSyntax } from '../text/syntax/syntax.ts';
+import { isWrongImport } from '../text/syntax/importedModules.ts';
+import { unknownMembers } from '../text/syntax/memberNames.ts';
+import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
 
 /** Longer files are not searched, because each completed line reads the whole tree. In characters. */
@@ -27,22 +30,33 @@ export interface Fitting {
   offset: number;
   place: PlaceSyntax | undefined;
   others: readonly SourceDocument[];
+  /** Packages that the project has. Undefined if they are not known. */
+  packages: readonly string[] | undefined;
 }
 
 /**
  * Returns a function that finds where the first line begins that does not fit. It returns undefined if all fit, and
  * takes whole lines. A line is judged by the ones before it, so a longer text gives the same result.
  */
-export function fits({ doc, offset, place, others }: Fitting): (written: string) => number | undefined {
+export function fits({ doc, offset, place, others, packages }: Fitting): (written: string) => number | undefined {
   const { lf } = doc;
   if (lf.length > MAX_SEARCHED) return () => undefined;
   const texts = others.slice(0, MAX_OTHERS).map((other) => other.lf.slice(0, MAX_SEARCHED));
+  const grammar = grammarFor(doc) ?? '';
   const lineStart = lf.lastIndexOf('\n', offset - 1) + 1;
   const before = lf.slice(lineStart, offset);
+  const after = lf.slice(offset, (lf + '\n').indexOf('\n', offset));
   const isNewLine = before.trim() === '' && place?.inText !== true;
   const header = isNewLine ? headerAbove(lf, lineStart) : undefined;
   // Copied lines stand elsewhere.
-  const around = [lf.slice(0, lineStart), lf.slice(offset), ...texts];
+  const around = [lf.slice(0, lineStart), lf.slice(offset + after.length), ...texts];
+  const importsWrongly = (head: string, added: string, tail: string): boolean => {
+    if (!/\b(import|from|require)\b/.test(head + added)) return false;
+    const files = others.map((other) => ({ path: other.path, text: other.lf }));
+    const file = { path: doc.path, text: around.slice(0, 2).join('') };
+    const isWrong = (line: string): boolean => isWrongImport(grammar, line, file, files, packages);
+    return isWrong(head + added + tail) && !isWrong(head + tail);
+  };
   /** Whether line `i` of `lines` fits behind the ones before it. */
   const fitsAt = (lines: readonly string[], i: number, from: number): boolean => {
     const line = (lines[i] as string).trim();
@@ -51,11 +65,16 @@ export function fits({ doc, offset, place, others }: Fitting): (written: string)
     const isStart = isNewLine || i > 0;
     if (isStart && isProse(lines, i)) return !(wordsIn(line) >= MIN_WORDS && placesOf([line], around).length > 0);
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
+    const [start, end] = [offset + from, offset + written.length];
     const isUnfit = read(
       place,
       written,
-      (scopes, text) => invisibleNames(scopes, text, offset + from, offset + written.length, texts).length > 0,
+      (scopes, text) =>
+        invisibleNames(scopes, text, start, end, texts).length > 0 ||
+        unknownMembers(scopes, grammar, text, start, end, texts).length > 0,
     );
+    const [head, tail] = [i === 0 ? before : '', i === lines.length - 1 ? after : ''];
+    if (importsWrongly(head, lines[i] as string, tail)) return false;
     return !isUnfit && (header === undefined || !isForeign(lines, i, header, around));
   };
   return (written) => {

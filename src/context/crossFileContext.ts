@@ -1,6 +1,6 @@
 /**
- * What a completion is offered from other files: snippets for the model to read, and sources to copy from. Never
- * excluded files; sends nothing to a model that does not use it.
+ * What a completion is offered from other files: snippets for the model to read, sources to copy from, and the packages
+ * of the project. Never excluded files; sends nothing to a model that does not use it.
  */
 import type * as vscode from '../vscode.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -10,6 +10,7 @@ import { excluded } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import { numSharedFolders, type ProjectFiles } from './projectFiles.ts';
 import { openDocuments } from './openDocuments.ts';
+import type { Packages } from './packages.ts';
 import type { CrossFileContext } from '../completion/completionRequests.ts';
 import type { SnippetSource } from './snippetSource.ts';
 
@@ -26,11 +27,17 @@ export function crossFileContext(
   mirror: DocumentMirror,
   project: Pick<ProjectFiles, 'near'>,
   settings: Settings,
+  packages: Pick<Packages, 'of'>,
 ): CrossFileContext {
   return (document, offset) => {
     const snippets = source.gather(document, offset);
     const sources = copySources(document, client, mirror, project, settings);
-    return { ...(snippets.length ? { snippets } : {}), ...(sources.length ? { copySources: sources } : {}) };
+    const names = copies(client) && SCRIPTS.has(document.languageId) ? packages.of(document) : undefined;
+    return {
+      ...(snippets.length ? { snippets } : {}),
+      ...(sources.length ? { copySources: sources } : {}),
+      ...(names ? { packages: [...names] } : {}),
+    };
   };
 }
 
@@ -46,7 +53,7 @@ export function copySources(
   settings: Settings,
 ): string[] {
   const { completion } = settings.current;
-  if (!completion.snippets || client.state.kind !== 'ready' || !client.state.model.copiesFiles) return [];
+  if (!completion.snippets || !copies(client)) return [];
   const found: string[] = [];
   const open = openDocuments();
   const candidates = open.filter(
@@ -64,6 +71,8 @@ export function copySources(
   }
   return [...found, ...project.near(document, new Set(open.map(({ uri }) => uri.toString())))];
 }
+
+const copies = ({ state }: Pick<EngineClient, 'state'>): boolean => state.kind === 'ready' && state.model.copiesFiles;
 
 function familyOf({ languageId }: vscode.TextDocument): string {
   return SCRIPTS.has(languageId) ? 'script' : languageId;

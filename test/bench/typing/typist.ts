@@ -79,7 +79,7 @@ export async function typeSession(
     settings,
     log,
     snooze,
-    crossFile: crossFileContext(snippets, client, mirror, { near: () => [] }, settings),
+    crossFile: crossFileContext(snippets, client, mirror, { near: () => [] }, settings, { of: () => undefined }),
   });
   await client.ready();
   const typist = new Typist(provider, session, speed);

@@ -73,7 +73,9 @@ export class Harness {
       settings: this.settings,
       log,
       snooze: this.snooze,
-      crossFile: crossFileContext(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings),
+      crossFile: crossFileContext(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings, {
+        of: () => undefined,
+      }),
     });
     editor.documents = [this.document];
     editor.tabs = [this.document];

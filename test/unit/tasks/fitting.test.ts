@@ -22,11 +22,19 @@ beforeAll(async () => {
 const document = (path: string, text: string) => new SourceDocument(path, path, text);
 
 /** What is shown at `|` when the model writes `written`. */
-function shown(path: string, marked: string, written: string, others: readonly string[] = [], finished = true): string {
+function shown(
+  path: string,
+  marked: string,
+  written: string,
+  others: readonly string[] | Record<string, string> = [],
+  { finished = true, packages }: { finished?: boolean; packages?: string[] } = {},
+): string {
   const offset = marked.indexOf('|');
   const doc = document(path, marked.slice(0, offset) + marked.slice(offset + 1));
-  const copySources = others.map((text, i) => document(`other${i}.${path.split('.').at(-1)}`, text));
-  return prepareComplete(layout, doc, { offset, copySources, multiline: true }, undefined, syntax).shape(
+  const copySources = Object.entries(others).map(([name, text]) =>
+    document(/^\d+$/.test(name) ? `other${name}.${path.split('.').at(-1)}` : name, text),
+  );
+  return prepareComplete(layout, doc, { offset, copySources, packages, multiline: true }, undefined, syntax).shape(
     written,
     finished,
   ).text;
@@ -103,8 +111,8 @@ describe('a copied body', () => {
     [
       'may use what it declares itself',
       NEW('export function isOverdrawn(book: Book)', '  |'),
-      'const rest = book.left();\n  return [1].map((cents) => cents - rest);',
-      'const rest = book.left();\n  return [1].map((cents) => cents - rest);',
+      'const rest = round(2);\n  return [1].map((cents) => cents - rest);',
+      'const rest = round(2);\n  return [1].map((cents) => cents - rest);',
     ],
     [
       'may begin as a guard about an own parameter',
@@ -192,6 +200,116 @@ describe('a book of entries', () => {
   });
 });
 
+describe('a member that its object does not have is not shown', () => {
+  const SCRIPT = `class Basket {
+  readonly items: string[] = [];
+  add(item: string): void {}
+}
+class Open extends Basket {}
+export function f(names: string[], text: string, by: Map<string, number>, other: Foreign, open: Open): void {
+  const basket = new Basket();
+  const list = [1, 2];
+  |
+}
+`;
+  it.each([
+    ['names.append(text);', false],
+    ['names.push(text);', true],
+    ['text.strip();', false],
+    ['text.trim();', true],
+    ['by.put(text, 1);', false],
+    ['by.set(text, list.length);', true],
+    ['list.size();', false],
+    ['basket.remove(text);', false],
+    ['basket.add(text);', true],
+    ['basket.items.push(text);', true],
+    ['open.remove(text);', true],
+    ['other.anything(text);', true],
+    ['JSON.dump(text);', false],
+    ['Math.max(list.length, 2);', true],
+    ["text.length > 0 && names.includes('a.b');", true],
+    ['basket.later = 1;', true],
+  ])('%s', (written, fits) => expect(shown('a.ts', SCRIPT, written)).toBe(fits ? written : ''));
+
+  it('of an object before the cursor', () => {
+    const marked = SCRIPT.replace('  |', '  names.|');
+    expect(shown('a.ts', marked, 'append(text);')).toBe('');
+    expect(shown('a.ts', marked, 'sort();')).toBe('sort();');
+  });
+
+  const PYTHON = `class Basket:
+    def add(self, item):
+        self.items.append(item)
+
+def f(names: list, text: str, other, basket: Basket):
+    totals = {}
+    rows = []
+    for row in rows:
+        pass
+    |
+`;
+  it.each([
+    ['names.push(text)', false],
+    ['names.append(text)', true],
+    ['text.trim()', false],
+    ['text.strip().lower()', true],
+    ['totals.put(1)', false],
+    ['totals.setdefault(text, 1)', true],
+    ['rows.length', false],
+    ['row.anything()', true],
+    ['other.anything()', true],
+    ['basket.remove(text)', false],
+    ['basket.add(text)', true],
+    ['return list.atime', false],
+  ])('%s', (written, fits) => expect(shown('a.py', PYTHON, written)).toBe(fits ? written : ''));
+});
+
+describe('an import that the project contradicts is not shown', () => {
+  const TEST = "import { describe, expect, it } from 'vitest';\n";
+  it.each([
+    ['the project has another', '|', "import { it } from '@jest/globals';", { packages: ['vitest'] }, false],
+    ['the project has it', '|', "import { it } from 'vitest';", { packages: ['vitest'] }, true],
+    ['a part of a package', '|', "import { run } from 'vitest/node';", { packages: ['vitest'] }, true],
+    ['a module of Node', '|', "import { join } from 'node:path';", { packages: ['vitest'] }, true],
+    ['a path of the project', '|', "import { a } from '@/a';", { packages: ['vitest'] }, true],
+    [
+      'other files import another',
+      '|',
+      "import { it } from '@jest/globals';",
+      { others: { 'b.test.ts': TEST } },
+      false,
+    ],
+    ['other files import it', '|', "import { it } from 'vitest';", { others: { 'b.test.ts': TEST } }, true],
+    ['nothing is known', '|', "import { it } from '@jest/globals';", {}, true],
+    ['in quotes', "import { it } from '|';", '@jest/globals', { packages: ['vitest'] }, false],
+    ['what stands there stays', "import { it } from 'jest'|", ';', { packages: ['vitest'] }, true],
+    [
+      'the file does not have the name',
+      "import { | } from './numbers.ts';",
+      'flatten',
+      { others: { 'numbers.ts': 'export const round = 1;\n' } },
+      false,
+    ],
+    [
+      'the file has the name',
+      "import { | } from './numbers.ts';",
+      'round',
+      { others: { 'numbers.ts': 'export const round = 1;\n' } },
+      true,
+    ],
+  ] as const)('%s', (_, marked, written, known, fits) => {
+    const { others = {}, packages } = known as { others?: Record<string, string>; packages?: string[] };
+    expect(shown('a.test.ts', `${marked}\n`, written, others, packages ? { packages } : {})).toBe(fits ? written : '');
+  });
+
+  it('in Python', () => {
+    const others = { 'shop/stock.py': 'class Stock:\n    pass\n' };
+    expect(shown('main.py', 'from shop.stock import |\n', 'Storage', others)).toBe('');
+    expect(shown('main.py', 'from shop.stock import |\n', 'Stock', others)).toBe('Stock');
+    expect(shown('main.py', 'from os import |\n', 'path', others)).toBe('path');
+  });
+});
+
 it('what was shown stays while the text grows', () => {
   const parts = [
     'const euros = Math.floor(cents / 100);',
@@ -211,7 +329,7 @@ it('what was shown stays while the text grows', () => {
     fc.property(fc.array(fc.constantFrom(...parts), { minLength: 1, maxLength: 6 }), fc.nat(), (lines, seed) => {
       const text = lines.join('\n  ');
       const at = seed % (text.length + 1);
-      const early = shown('ledger.ts', marked, text.slice(0, at), [], false);
+      const early = shown('ledger.ts', marked, text.slice(0, at), [], { finished: false });
       expect(shown('ledger.ts', marked, text).startsWith(early)).toBe(true);
     }),
     { numRuns: 300 },
