@@ -1,6 +1,6 @@
 /**
- * Decides where a completion stops to fit its place. Small models copy: a body from another function, with names that do
- * not exist here, or a comment or declaration that stands elsewhere in the file. Reads whole lines. Runs nothing.
+ * Decides where a completion stops to fit its place. Small models copy: a body with names that do not exist here, or a
+ * comment or declaration that stands elsewhere in the file. Reads whole lines. Runs nothing.
  */
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import { type CopiedFrom, headerAbove, isBlockEnd, isComment, placesOf } from '../text/copy/copiedLines.ts';
@@ -45,7 +45,7 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
   const grammar = grammarFor(doc) ?? '';
   const lineStart = lf.lastIndexOf('\n', offset - 1) + 1;
   const before = lf.slice(lineStart, offset);
-  const after = lf.slice(offset, (lf + '\n').indexOf('\n', offset));
+  const [after = ''] = lf.slice(offset).split('\n', 1);
   const isNewLine = before.trim() === '' && place?.inText !== true;
   const header = isNewLine ? headerAbove(lf, lineStart) : undefined;
   // Copied lines stand elsewhere.

@@ -86,12 +86,20 @@ interface Rule {
   declared: RegExp | undefined;
 }
 
-const rules = new WeakMap<Language, Rule[]>();
+const rules = new WeakMap<Language, Map<number, Rule>>();
 
 function ruleOf(language: Language, id: number, cursor: TreeCursor): Rule {
-  const known = rules.get(language) ?? [];
-  if (known.length === 0) rules.set(language, known);
-  return (known[id] ??= describe(cursor.nodeType));
+  let known = rules.get(language);
+  if (!known) {
+    known = new Map();
+    rules.set(language, known);
+  }
+  let rule = known.get(id);
+  if (!rule) {
+    rule = describe(cursor.nodeType);
+    known.set(id, rule);
+  }
+  return rule;
 }
 
 const describe = (name: string): Rule => ({

@@ -20,11 +20,14 @@ export function invisibleNames(
   others: readonly string[],
 ): string[] {
   const checked = new Set<string>();
-  return [...text.slice(start, end).matchAll(NAME)].flatMap(({ 0: name, index }) => {
-    const use = checked.has(name) ? undefined : scopes.at(start + index);
+  // The new text may complete a word.
+  let from = start;
+  while (isLetter(text[from - 1])) from--;
+  return [...text.slice(from, end).matchAll(NAME)].flatMap(({ 0: name, index }) => {
+    const use = checked.has(name) ? undefined : scopes.at(from + index);
     if (!use?.isName) return [];
     checked.add(name);
-    const isVisible = isVisibleAt(scopes, use, occurrences(text, name, start), (at) => at >= start && at < end);
+    const isVisible = isVisibleAt(scopes, use, occurrences(text, name, start), (at) => at >= from && at < end);
     return isVisible === false || (isVisible === undefined && isLocalOf(others, name)) ? [name] : [];
   });
 }
@@ -59,7 +62,7 @@ function isVisibleAt(
 
 const NAME = /[\p{L}_$][\p{L}\p{N}_$]*/gu;
 
-/** Offsets of a whole word, at most MAX_OCCURRENCES: the first one, then those before `near` from there up, then others. */
+/** Offsets of a whole word, at most MAX_OCCURRENCES: the first one, the others before `near` from there up, the rest. */
 function occurrences(text: string, name: string, near: number): number[] {
   const found: number[] = [];
   for (let at = text.indexOf(name); at >= 0 && found.length < MAX_OCCURRENCES; at = text.indexOf(name, at + 1))

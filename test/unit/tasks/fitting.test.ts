@@ -1,3 +1,4 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: the strings hold code.
 /** Completions that are copied: what does not fit the place is not shown, and what was shown stays. */
 import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -27,14 +28,18 @@ function shown(
   marked: string,
   written: string,
   others: readonly string[] | Record<string, string> = [],
-  { finished = true, packages }: { finished?: boolean; packages?: string[] } = {},
+  {
+    finished = true,
+    packages,
+    multiline = true,
+  }: { finished?: boolean; packages?: string[]; multiline?: boolean } = {},
 ): string {
   const offset = marked.indexOf('|');
   const doc = document(path, marked.slice(0, offset) + marked.slice(offset + 1));
   const copySources = Object.entries(others).map(([name, text]) =>
     document(/^\d+$/.test(name) ? `other${name}.${path.split('.').at(-1)}` : name, text),
   );
-  return prepareComplete(layout, doc, { offset, copySources, packages, multiline: true }, undefined, syntax).shape(
+  return prepareComplete(layout, doc, { offset, copySources, packages, multiline }, undefined, syntax).shape(
     written,
     finished,
   ).text;
@@ -74,7 +79,7 @@ export class Book {
 }
 `;
 const NEW = (header: string, body = '  |') =>
-  LEDGER.replace('    |', '    this.entries.length = 0;') + `\n${header} {\n${body}\n}\n`;
+  `${LEDGER.replace('    |', '    this.entries.length = 0;')}\n${header} {\n${body}\n}\n`;
 
 describe('a copied body', () => {
   it.each([
@@ -122,6 +127,12 @@ describe('a copied body', () => {
     ],
   ])('%s', (_, marked, written, expected) => {
     expect(shown('ledger.ts', marked, written)).toBe(expected);
+  });
+
+  it('may complete a word that it uses', () => {
+    const marked = 'def each(rows):\n    e = 1\n    return rows\n\n\ndef drop(store):\n    store.update(lambda tabl|\n';
+    expect(shown('a.py', marked, 'e: table.clear())')).toBe('e: table.clear())');
+    expect(shown('a.py', marked.replace('lambda tabl|', '|'), 'rows)')).toBe('');
   });
 
   it('does not come from another file whose names are unknown here', () => {
@@ -194,6 +205,7 @@ describe('a book of entries', () => {
 
   it('a comment has no bracket that nothing closes', () => {
     expect(shown('a.py', '# Reads the file|\nx = open(path)\n', ' (path')).toBe('');
+    expect(shown('a.ts', 'if (typeof p !== "stri|\nf();\n', 'ng") {', [], { multiline: false })).toBe('ng") {');
     expect(shown('a.py', '# Reads|\nx = open(path)\n', ' the file (once) and (path, mode')).toBe(
       ' the file (once) and',
     );

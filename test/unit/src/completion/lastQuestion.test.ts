@@ -28,7 +28,7 @@ function continuation(text: string): string {
   const written = text.slice(BEFORE.length);
   let hash = 7;
   for (const character of written) hash = (hash * 31 + character.charCodeAt(0)) % 1009;
-  return ['a', 'b', 'ab', 'bb', 'abab', 'ba'][hash % 6]! + ';';
+  return `${['a', 'b', 'ab', 'bb', 'abab', 'ba'][hash % 6]};`;
 }
 
 function rest({ task, text, written }: ScriptedRequest): string {
