@@ -165,7 +165,7 @@ export class Scopes {
   }
 }
 
-/** `gotoFirstChildForIndex` of web-tree-sitter 0.26 moves to a wrong child. */
+/** `gotoFirstChildForIndex` of web-tree-sitter 0.27.1 goes to the first child for any index. */
 function gotoChildAt(cursor: TreeCursor, offset: number): boolean {
   if (!cursor.gotoFirstChild()) return false;
   while (cursor.endIndex <= offset) if (!cursor.gotoNextSibling()) return false;
