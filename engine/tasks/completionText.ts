@@ -97,7 +97,8 @@ function cutAtBracket({ before, after, inText }: CursorContext, cut: Cut): Cut {
     const end = cut.text.slice(0, unclosedIn(cut.text)).trimEnd().length;
     return cut.ended ? cutAt(cut, end) : { ...cut, shown: Math.min(cut.shown, end) };
   }
-  if (!')]}'.includes(closer) || closer === '') return cut;
+  if (closer === '') return cut;
+  if (!')]}'.includes(closer)) return inText ? cut : cutAtOpened(cut, closersOf(before, ')').quote);
   // The completion may close brackets that the line has opened and its rest does not close.
   const line = closersOf(before, closer);
   const allowed = Math.max(0, line.open - closersOf(after, closer).at.length);
@@ -106,12 +107,19 @@ function cutAtBracket({ before, after, inText }: CursorContext, cut: Cut): Cut {
   const { at } = closersOf(cut.text, closer, quote);
   const keep = (at[Math.min(allowed, at.length) - 1] ?? -1) + 1;
   const whole = { ...cutAt(cut, at[allowed]), keep };
-  // What the completion opens and leaves open would be closed by the rest of the line.
-  const text = whole.text.slice(0, whole.ended ? whole.text.length : whole.shown);
-  const { unclosed } = closersOf(text, closer, quote);
+  return inText ? whole : cutAtOpened(whole, quote);
+}
+
+/** The rest of the line would be inside, or would close, what the completion opens and leaves open. */
+function cutAtOpened(cut: Cut, quote: string): Cut {
+  const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
+  const opened = ')]}'
+    .split('')
+    .map((closer) => closersOf(text, closer, quote).unclosed ?? text.length)
+    .reduce((first, at) => Math.min(first, at));
   // In a pattern, and behind a backslash, a bracket is text.
-  if (inText || unclosed === undefined || /[/\\]/.test(text.slice(0, unclosed))) return whole;
-  return whole.ended ? cutAt(whole, unclosed) : { ...whole, shown: unclosed };
+  if (opened === text.length || /[/\\]/.test(text.slice(0, opened))) return cut;
+  return cut.ended ? cutAt(cut, opened) : { ...cut, shown: opened };
 }
 
 function cutAt(cut: Cut, end: number | undefined): Cut {

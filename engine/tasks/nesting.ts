@@ -59,7 +59,16 @@ export function closingOf(before: string, after: string, inText: boolean | undef
   if (long !== undefined) return { kind: 'string', closer: long };
   // Type arguments, or a tag. Other signs like these compare, redirect or select.
   const opens = /\w<[^<>\s]*$|(^|[^\w<])<\w[\w-]*(\s[^<>]*)?$/.test(before.slice(-MAX_LINE));
-  return opens && /^>(?![>=])/.test(after) ? { kind: 'angle', closer: '>' } : undefined;
+  const [closers = ''] = /^>+(?!=)/.exec(after) ?? [];
+  return opens && closers !== '' && (closers.length === 1 || closers.length <= anglesOpen(before))
+    ? { kind: 'angle', closer: '>' }
+    : undefined;
+}
+
+/** How many type arguments a line leaves open. */
+function anglesOpen(before: string): number {
+  const line = before.slice(-MAX_LINE);
+  return (line.match(/\w</g)?.length ?? 0) - (line.match(/(?<![=-])>/g)?.length ?? 0);
 }
 
 /**

@@ -37,6 +37,13 @@ describe('the rest of the line is not closed twice', () => {
   it.each([
     ...quoted,
     ['f(|)', 'a);', 'a'],
+    ['finish<D extends Draft<|>>(', 'infer T> ? T : never {', 'infer T'],
+    ['a = {| };', '...values, [values,', '...values,'],
+    ['a.push(`env: ${|}`);', 'JSON.stringify(b', 'JSON.stringify'],
+    ['a = |;', 'foo(', 'foo'],
+    ['f(|, b)', 'g(a', 'g'],
+    ['f(|, b)', 'g(a)', 'g(a)'],
+    ['x >> |;', 'f(2);', 'f(2)'],
     ['if (|) {}', 'a) {', 'a'],
     ['x = {|}', 'a: 1};', 'a: 1'],
     ['x = [|];', '1, 2];', '1, 2'],
