@@ -14,9 +14,9 @@ import { withClient } from './session.ts';
 const NAMES = ['completion', 'chat', 'summary'];
 const QUESTION = 'Explain this code.';
 
-/** A file of this project that fits the context of the built-in model. */
+/** A file of this project that fits the context of the built-in model. Its completion is right. */
 function defaultFile(): string {
-  const source = join(__dirname, '..', 'engine', 'server', 'documents.ts');
+  const source = join(__dirname, '..', 'engine', 'text', 'syntax', 'sourceDocument.ts');
   if (!existsSync(source))
     throw new RequestError('badRequest', 'demo: the default file is not in this installation; name a file with --file');
   return source;
