@@ -532,6 +532,13 @@ describe('the program', () => {
     expect(done[0].usage).toMatchObject({ cachedTokens: 0, completionTokens: done[0].tokenIds.length });
   });
 
+  test('the completion of the demo is how the file goes on', () => {
+    const { stdout } = run('demo', '--file', 'engine/text/syntax/sourceDocument.ts');
+    const rest = /the file goes on: (.+)\)$/m.exec(stdout)?.[1];
+    expect(rest).toBeDefined();
+    expect(/^completion │ (.*)$/m.exec(stdout)?.[1]).toBe(rest);
+  });
+
   test('notes are printed with an answer, and on stderr for a completion', () => {
     const long = join(temporary, 'long.ts');
     writeFileSync(long, 'export const value = [1, 2, 3];\n'.repeat(2000));

@@ -107,12 +107,10 @@ test('the status line and the hover show the engine’s figures', () => {
   expect(statusText(stats, true, english)).toBe('44 tok/s · 1.4 MB · 96% reused');
   const hover = hoverMarkdown(stats, undefined, english);
   expect(hover).toContain('**kvasir\\-starter** · int8 · 2,048 tokens of context · 2 threads');
-  expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | &nbsp;&nbsp;pool | 96% |');
+  expect(hover).toContain('| me/a\\|b\\.ts | 500 | 700 kB | 96% |');
   expect(hover).not.toContain('On disk');
   // Everything that counts against the budget.
-  expect(hoverMarkdown({ ...stats, bufferBytes: 1e6 }, undefined, english)).toContain(
-    'KV cache: **2.4 MB** of 2.0 GB (pool 1.4 MB, store 0 B, scratch 0 B, buffers 1.0 MB; ',
-  );
+  expect(hoverMarkdown({ ...stats, bufferBytes: 1e6 }, undefined, english)).toContain('Cache: **2.4 MB** of 2.0 GB');
   // The part of the file that stays in memory.
   expect(hover).toContain('Memory: weights 7.6 MB, ');
   expect(hover).not.toContain('pproximated');
@@ -125,13 +123,13 @@ test('the status line and the hover show the engine’s figures', () => {
   expect(hoverMarkdown({ ...stats, requests: { ...stats.requests, failed: 3 } }, undefined, english)).toContain(
     '2 done · $(warning) failed: 3',
   );
-  // A file in pool and store has twice the bytes of its tokens; a refused file is not listed.
+  // A file in pool and store has twice the bytes of its tokens. A refused file is not listed.
   const rows = (change: Partial<FileStats>): string =>
     hoverMarkdown({ ...stats, files: [{ ...stats.files[0]!, ...change }] }, undefined, english)
       .split('\n')
       .at(-1)!;
-  expect(rows({ bytes: 1_400_000, twice: true })).toContain('| 500 | 1.4 MB | &nbsp;&nbsp;pool + store |');
-  expect(rows({ tokens: 0, bytes: 0, tier: 'none', hits: 0 })).toContain('| 0 | 0 B | &nbsp;&nbsp;not cached | – |');
+  expect(rows({ bytes: 1_400_000, twice: true })).toContain('| 500 | 1.4 MB | 96% |');
+  expect(rows({ tokens: 0, bytes: 0, tier: 'none', hits: 0 })).toContain('| 0 | 0 B | – |');
   // The disk, and why nothing is written to it.
   const disk = (figures: Partial<EngineStats>): string | undefined =>
     hoverMarkdown({ ...stats, ...figures }, undefined, english)
