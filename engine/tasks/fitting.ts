@@ -17,12 +17,15 @@ const MAX_SEARCHED = 200_000;
 const MAX_OTHERS = 16;
 /** Words of a comment or line below which being equal says nothing. */
 const MIN_WORDS = 3;
+/** The part of a block's header that is read. In characters. */
+const MAX_HEADER = 500;
 /** First words of names that say nothing about what a function is about. */
 const GENERAL = new Set(['get', 'set', 'is', 'has', 'to', 'on', 'do', 'of', 'by', 'for', 'from', 'with', 'and', 'the']);
 /** Lines that are a copy if they follow each other at one other place. */
 const MIN_RUN = 3;
-const TYPE = /^(export |default |abstract |public |private |pub )*(class|interface|type|enum|struct|trait|impl)\s+\w/;
-const TEST_TITLE = /^[\w$.]+\(\s*(['"`]).{3,}\1\s*,/;
+const TYPE = /^(export |default |abstract |public |private |pub )*(class|interface|type|enum|struct|trait)\s+\w/;
+const TEST_TITLE = /^(it|test|describe|suite|specify|context)(\.\w+)?\(\s*(['"`]).{3,}\3\s*,/;
+const DIRECTIVE = /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|license|spdx)\b|:$|^[:>]/i;
 
 export interface Fitting {
   /** The file's text with LF line ends, and the cursor. */
@@ -47,14 +50,15 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
   const before = lf.slice(lineStart, offset);
   const [after = ''] = lf.slice(offset).split('\n', 1);
   const isNewLine = before.trim() === '' && place?.inText !== true;
-  const header = isNewLine ? headerAbove(lf, lineStart) : undefined;
+  const above = isNewLine ? headerAbove(lf, lineStart)?.slice(0, MAX_HEADER) : undefined;
+  // Equal lines in other blocks are normal.
+  const header = above !== undefined && nameIn(above) !== undefined ? above : undefined;
   // Copied lines stand elsewhere.
   const around = [lf.slice(0, lineStart), lf.slice(offset + after.length), ...texts];
   const importsWrongly = (head: string, added: string, tail: string): boolean => {
     if (!/\b(import|from|require)\b/.test(head + added)) return false;
     const files = others.map((other) => ({ path: other.path, text: other.lf }));
-    const file = { path: doc.path, text: around.slice(0, 2).join('') };
-    const isWrong = (line: string): boolean => isWrongImport(grammar, line, file, files, packages);
+    const isWrong = (line: string): boolean => isWrongImport(grammar, line, doc.path, files, packages);
     return isWrong(head + added + tail) && !isWrong(head + tail);
   };
   /** Whether line `i` of `lines` fits behind the ones before it. */
@@ -63,27 +67,31 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
     if (line === '') return true;
     const written = lines.slice(0, i + 1).join('\n');
     const isStart = isNewLine || i > 0;
-    if (isStart && isProse(lines, i)) return !(wordsIn(line) >= MIN_WORDS && placesOf([line], around).length > 0);
+    if (isStart && isProse(lines, i)) return !isCopiedProse(line, around);
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
     const [start, end] = [offset + from, offset + written.length];
     const isUnfit = read(
       place,
       written,
       (scopes, text) =>
-        invisibleNames(scopes, text, start, end, texts).length > 0 ||
+        invisibleNames(scopes, grammar, text, start, end, texts).length > 0 ||
         unknownMembers(scopes, grammar, text, start, end, texts).length > 0,
     );
     const [head, tail] = [i === 0 ? before : '', i === lines.length - 1 ? after : ''];
     if (importsWrongly(head, lines[i] as string, tail)) return false;
     return !isUnfit && (header === undefined || !isForeign(lines, i, header, around));
   };
+  /** Lines that were found to fit. Each further line is judged once. */
+  let known = '';
   return (written) => {
     const lines = written.split('\n');
-    let from = 0;
-    for (let i = 0; i < lines.length; i++) {
+    const isLonger = known !== '' && written.startsWith(`${known}\n`);
+    let from = isLonger ? known.length + 1 : 0;
+    for (let i = isLonger ? known.split('\n').length : 0; i < lines.length; i++) {
       if (!fitsAt(lines, i, from)) return from;
       from += (lines[i] as string).length + 1;
     }
+    known = written;
     return undefined;
   };
 }
@@ -94,6 +102,10 @@ function isProse(lines: readonly string[], i: number): boolean {
   const opened = ['"""', "'''"].some((quote) => above.split(quote).length % 2 === 0);
   return opened || isComment((lines[i] as string).trim());
 }
+
+/** Whether a comment says what another one says. Tags, directives and licenses are the same everywhere. */
+const isCopiedProse = (line: string, texts: readonly string[]): boolean =>
+  wordsIn(line) >= MIN_WORDS && !DIRECTIVE.test(line) && placesOf([line], texts).length > 0;
 
 const wordsIn = (line: string): number => line.match(/\p{L}{2,}/gu)?.length ?? 0;
 
@@ -123,19 +135,32 @@ function repeatsDeclaration(
   const line = (lines[i] as string).trim();
   const isTest = TEST_TITLE.test(line);
   if (!isTest && !/[{:]$/.test(line)) return false;
-  const places = placesOf([line], [lf]);
-  if (places.length === 0 || isTest || TYPE.test(line)) return places.length > 0;
+  // With an attribute or condition above, it is another variant.
+  const places = placesOf([line], [lf]).filter(({ at }) => !/^\s*(@|#)/.test(lineBefore(lf, at)));
+  if (places.length === 0) return false;
   // Inside a class or function that the completion begins there may be another one with this line.
   const indent = lf.slice(lf.lastIndexOf('\n', offset - 1) + 1, offset);
   if (i > 0 && lines[i] !== indent + line) return false;
   const repeats = read(place, '', (scopes) => {
     const here = scopes.at(offset);
     return places.some(({ at }) => {
-      const other = functionOn(scopes, line, lf.indexOf(line, at));
-      return other?.ownerAt === here.classAt && other.functions.at(-2) === here.functions.at(-1);
+      const start = lf.indexOf(line, at);
+      if (TYPE.test(line)) {
+        const other = scopes.at(Math.max(0, start - 1));
+        return other.classAt === here.classAt && other.functions.at(-1) === here.functions.at(-1);
+      }
+      const other = functionOn(scopes, line, start);
+      if (!other) return false;
+      // A suite inside the one with its title.
+      if (isTest && here.functions.includes(other.functions.at(-1) as number)) return true;
+      return other.ownerAt === here.classAt && other.functions.at(-2) === here.functions.at(-1);
     });
   });
   return repeats === true;
+}
+
+function lineBefore(text: string, at: number): string {
+  return text.slice(text.lastIndexOf('\n', at - 2) + 1, Math.max(0, at - 1));
 }
 
 /** The scope inside the function whose header is the line at an offset. */

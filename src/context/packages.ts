@@ -4,19 +4,22 @@
  */
 import * as vscode from '../vscode.ts';
 
-const NAME = 'package.json';
+/** The manifest comes first. The others may give names to paths of the project. */
+const FILES = ['package.json', 'tsconfig.json', 'jsconfig.json'];
 const LISTS = ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies'];
 /** Folders above a file that are searched. */
 const MAX_LEVELS = 20;
 
 export class Packages implements vscode.Disposable {
-  /** By folder. Undefined while it is read, and for a folder without packages. */
-  readonly #known = new Map<string, readonly string[] | undefined>();
-  readonly #watcher = vscode.workspace.createFileSystemWatcher(`**/${NAME}`);
+  /** By folder. Undefined while it is read, and for a folder whose packages are not known. */
+  #known = new Map<string, readonly string[] | undefined>();
+  readonly #watcher = vscode.workspace.createFileSystemWatcher(`**/{${FILES.join()}}`);
   readonly #subscriptions: vscode.Disposable[];
 
   constructor() {
-    const forget = () => this.#known.clear();
+    const forget = () => {
+      this.#known = new Map();
+    };
     this.#subscriptions = [
       this.#watcher.onDidChange(forget),
       this.#watcher.onDidCreate(forget),
@@ -30,43 +33,58 @@ export class Packages implements vscode.Disposable {
     if (!root) return undefined;
     const folder = vscode.Uri.joinPath(uri, '..');
     const key = folder.toString();
-    if (!this.#known.has(key)) {
-      this.#known.set(key, undefined);
-      void this.#read(root, folder).then((names) => {
-        // A change may have come while it was read.
-        if (this.#known.has(key)) this.#known.set(key, names);
-      });
+    const known = this.#known;
+    if (!known.has(key)) {
+      known.set(key, undefined);
+      // After a change there is a new map.
+      void packagesAbove(root, folder).then((names) => known.set(key, names));
     }
-    return this.#known.get(key);
+    return known.get(key);
   }
 
   dispose(): void {
     for (const subscription of this.#subscriptions) subscription.dispose();
     this.#watcher.dispose();
   }
+}
 
-  /** The packages of all package.json files from a folder up to the root: a workspace has more than one. */
-  async #read(root: vscode.Uri, start: vscode.Uri): Promise<readonly string[] | undefined> {
-    let names: string[] | undefined;
-    let folder = start;
-    for (let i = 0; i < MAX_LEVELS; i++) {
-      const here = await namesIn(vscode.Uri.joinPath(folder, NAME));
-      if (here) names = [...(names ?? []), ...here];
-      if (folder.path === root.path || folder.path === '/') break;
-      folder = vscode.Uri.joinPath(folder, '..');
-    }
-    return names;
+/**
+ * The packages of all package.json files from a folder up to the root, because a workspace has more than one. Undefined
+ * without any, with one that cannot be read, and where paths of the project look like packages.
+ */
+async function packagesAbove(root: vscode.Uri, start: vscode.Uri): Promise<readonly string[] | undefined> {
+  const names: string[] = [];
+  let folder = start;
+  for (let i = 0; i < MAX_LEVELS; i++) {
+    const [manifest, ...configurations] = await Promise.all(
+      FILES.map((name) => textOf(vscode.Uri.joinPath(folder, name))),
+    );
+    if (configurations.some((text) => text !== undefined && /"(paths|baseUrl|extends)"/.test(text))) return undefined;
+    const listed = manifest === undefined ? [] : namesIn(manifest);
+    if (!listed) return undefined;
+    names.push(...listed);
+    if (folder.toString() === root.toString() || folder.path === '/') break;
+    folder = vscode.Uri.joinPath(folder, '..');
+  }
+  return names.length > 0 ? names : undefined;
+}
+
+/** Undefined if there is no such file. */
+async function textOf(file: vscode.Uri): Promise<string | undefined> {
+  try {
+    return new TextDecoder().decode(await vscode.workspace.fs.readFile(file));
+  } catch {
+    return undefined;
   }
 }
 
-/** Undefined if there is no such file, or it cannot be read. */
-async function namesIn(file: vscode.Uri): Promise<string[] | undefined> {
+/** Undefined for a file that is not whole, and for one whose packages are in folders of the workspace. */
+function namesIn(text: string): string[] | undefined {
   try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(await vscode.workspace.fs.readFile(file)));
-    if (typeof value !== 'object' || value === null) return undefined;
-    const { name, ...lists } = value as Record<string, unknown>;
+    const { name, workspaces, ...lists } = JSON.parse(text) as Record<string, unknown>;
+    if (workspaces !== undefined) return undefined;
     const listed = LISTS.flatMap((list) => Object.keys(Object(lists[list])));
-    return typeof name === 'string' ? [name, ...listed] : listed;
+    return typeof name === 'string' && listed.length > 0 ? [name, ...listed] : listed;
   } catch {
     return undefined;
   }

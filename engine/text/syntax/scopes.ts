@@ -14,7 +14,7 @@ const FUNCTIONS = ofTypes(`
 `);
 const CLASSES = ofTypes(`
   class class_declaration abstract_class_declaration class_definition class_specifier struct_specifier impl_item
-  trait_item struct_declaration record_declaration enum_declaration object module interface_declaration
+  trait_item struct_declaration record_declaration enum_declaration object module internal_module mod_item namespace_definition interface_declaration
 `);
 const NAMES = ofTypes('identifier shorthand_property_identifier shorthand_property_identifier_pattern variable_name');
 /** Rules whose names are all parameters, except in types and default values. */
@@ -62,6 +62,8 @@ export interface Scope {
   isName: boolean;
   /** The name is declared here. */
   declares: boolean;
+  /** Inside code that the parser does not understand, as at the end of unfinished lines. */
+  isBroken: boolean;
   /** Offsets of the functions around it, outermost first. */
   functions: readonly number[];
   /** Offset of the class around the innermost function, or -1. */
@@ -135,10 +137,12 @@ export class Scopes {
     let classAt = -1;
     let ownerAt = -1;
     let declares = false;
+    let isBroken = false;
     let above = ruleOf(language, cursor.nodeTypeId, cursor);
     while (gotoChildAt(cursor, offset)) {
       const rule = ruleOf(language, cursor.nodeTypeId, cursor);
       if (rule.isText) break;
+      if (rule.name === 'ERROR') isBroken = true;
       const field: string = above.declared || declares || rule.isParameters ? (cursor.currentFieldName ?? '') : '';
       const isDeclared: boolean =
         above.declared?.test(field) === true ||
@@ -146,7 +150,10 @@ export class Scopes {
         (rule.isParameters && field !== 'result');
       if (rule.isName) {
         const isName = !isMember(this.#text, cursor.startIndex, cursor.endIndex, above, cursor);
-        return { isName, declares: isDeclared, functions, ownerAt, classAt };
+        // The name of a function is declared in the scope around it.
+        if (above.isFunction && cursor.currentFieldName === 'name')
+          return { isName: true, declares: true, isBroken, functions: functions.slice(0, -1), ownerAt, classAt };
+        return { isName, declares: isDeclared, isBroken, functions, ownerAt, classAt };
       }
       declares = isDeclared && (rule.passes || rule.isParameters);
       if (rule.isFunction) {
@@ -157,7 +164,7 @@ export class Scopes {
       } else if (rule.isClass) classAt = cursor.startIndex;
       above = rule;
     }
-    return { isName: false, declares: false, functions, ownerAt, classAt };
+    return { isName: false, declares: false, isBroken, functions, ownerAt, classAt };
   }
 
   delete(): void {
@@ -172,14 +179,14 @@ function gotoChildAt(cursor: TreeCursor, offset: number): boolean {
   return cursor.startIndex <= offset;
 }
 
-/** The function's own name belongs to the place around it. */
+/** Whether a name is that of a member, or of an argument. */
 function isMember(text: string, start: number, end: number, rule: Rule, cursor: TreeCursor): boolean {
-  if ((rule.isFunction || rule.name === 'keyword_argument') && cursor.currentFieldName === 'name') return true;
+  if (rule.name === 'keyword_argument' && cursor.currentFieldName === 'name') return true;
   let at = start - 1;
   while (text[at] === ' ') at--;
   const before = text[at];
   return (
-    before === '.' ||
+    (before === '.' && text[at - 1] !== '.') ||
     before === '@' ||
     (before === '>' && text[at - 1] === '-') ||
     (before === ':' && text[at - 1] === ':') ||

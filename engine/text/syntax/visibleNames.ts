@@ -1,11 +1,22 @@
 /**
  * Finds names in new text that only another function or another file declares. Code that is copied from there does not
- * fit. Does not know what a library or the language declares: a name that is declared nowhere may be used.
+ * fit. Knows only some names of the language: a name that is declared nowhere may be used.
  */
+import { isLetter, linesWith, occurrences } from './occurrences.ts';
 import type { Scope, Scopes } from './scopes.ts';
 
-/** A name that occurs more often is taken as visible. */
-const MAX_OCCURRENCES = 100;
+/** Languages whose declarations are all read. In others a field is used like a variable. */
+const READ = /^(javascript|typescript|tsx|python|go)$/;
+const NAME = /[\p{L}_$][\p{L}\p{N}_$]*/gu;
+/** Names of languages, browsers and test runners that a function may also declare. */
+const KNOWN = new Set(
+  `document window navigator location history localStorage event name expect test it describe vi jest beforeEach
+   afterEach exports module require arguments abs all any ascii bin bool bytes callable chr cmp compile complex dict dir
+   divmod enumerate eval exec file filter float format frozenset getattr globals hasattr hash help hex id input int
+   isinstance issubclass iter len list locals map max memoryview min next object oct open ord pow print property range
+   repr reversed round set setattr slice sorted str sum super tuple type vars zip append cap clear close copy delete
+   error iota make new nil panic println real recover string true false`.split(/\s+/),
+);
 
 /**
  * The names that new text at [start, end) uses and that are declared, but not visible there.
@@ -14,45 +25,71 @@ const MAX_OCCURRENCES = 100;
  */
 export function invisibleNames(
   scopes: Scopes,
+  grammar: string,
   text: string,
   start: number,
   end: number,
   others: readonly string[],
 ): string[] {
+  if (!READ.test(grammar)) return [];
   const checked = new Set<string>();
   // The new text may complete a word.
   let from = start;
   while (isLetter(text[from - 1])) from--;
   return [...text.slice(from, end).matchAll(NAME)].flatMap(({ 0: name, index }) => {
-    const use = checked.has(name) ? undefined : scopes.at(from + index);
-    if (!use?.isName) return [];
+    const at = from + index;
+    if (checked.has(name) || KNOWN.has(name) || name in globalThis) return [];
+    const use = scopes.at(at);
+    if (!use.isName) return [];
     checked.add(name);
-    const isVisible = isVisibleAt(scopes, use, occurrences(text, name, start), (at) => at >= from && at < end);
+    // In unfinished code nothing tells a declaration from a use.
+    if (use.declares || use.isBroken || bindsHere(text, at, name)) return [];
+    const isVisible = isVisibleAt(scopes, use, text, name, (place) => place >= from && place < end, at);
     return isVisible === false || (isVisible === undefined && isLocalOf(others, name)) ? [name] : [];
   });
+}
+
+/** Whether the line at a name imports or binds names in a way that the tree does not tell. */
+function bindsHere(text: string, at: number, name: string): boolean {
+  const start = text.lastIndexOf('\n', at - 1) + 1;
+  const line = text.slice(start, text.indexOf('\n', at) + 1 || undefined);
+  if (/^\s*(import|export|from|global|nonlocal|case|type)\b|\bimport\(|\bas\s*\(|:=/.test(line)) return true;
+  // The field of a class or structure, or an assignment outside of functions.
+  return new RegExp(`^\\s*${name.replaceAll('$', '\\$')}\\s*[:=]`).test(line) || /\bfor\b|\bcatch\b/.test(line);
 }
 
 /** Undefined if no old text has the name. `isNew`: whether a place is in the new text. */
 function isVisibleAt(
   scopes: Scopes,
   use: Scope,
-  places: readonly number[],
+  text: string,
+  name: string,
   isNew: (at: number) => boolean,
+  near: number,
 ): boolean | undefined {
-  if (places.length >= MAX_OCCURRENCES) return true;
+  const places = occurrences(text, name);
+  if (places === undefined) return true;
+  const [first, ...further] = places;
+  const above = further.filter((at) => at < near).reverse();
   const old: Scope[] = [];
   const declaring = new Set<number>();
-  for (const at of places) {
+  // An import comes first, a parameter right above.
+  for (const at of [...(first === undefined ? [] : [first]), ...above, ...further.filter((place) => place >= near)]) {
     const scope = scopes.at(at);
-    if (!scope.isName) continue;
+    if (!scope.isName) {
+      // The last part of an imported path, as in Go.
+      if (/["/]$/.test(text.slice(Math.max(0, at - 1), at)) && text[at + name.length] === '"') return true;
+      continue;
+    }
     const inner = scope.functions.at(-1);
+    if (scope.declares && inner === undefined) return true;
     if (scope.declares && inner !== undefined) {
       if (use.functions.includes(inner)) return true;
       declaring.add(inner);
     }
     if (isNew(at)) continue;
     // An import, or a name of the file.
-    if (inner === undefined) return true;
+    if (inner === undefined || scope.isBroken || bindsHere(text, at, name)) return true;
     old.push(scope);
   }
   if (old.length === 0) return undefined;
@@ -60,35 +97,19 @@ function isVisibleAt(
   return old.some(({ functions }) => !functions.some((at) => declaring.has(at)));
 }
 
-const NAME = /[\p{L}_$][\p{L}\p{N}_$]*/gu;
-
-/** Offsets of a whole word, at most MAX_OCCURRENCES: the first one, the others before `near` from there up, the rest. */
-function occurrences(text: string, name: string, near: number): number[] {
-  const found: number[] = [];
-  for (let at = text.indexOf(name); at >= 0 && found.length < MAX_OCCURRENCES; at = text.indexOf(name, at + 1))
-    if (!isLetter(text[at - 1]) && !isLetter(text[at + name.length])) found.push(at);
-  const [first, ...further] = found;
-  const above = further.filter((at) => at < near).reverse();
-  return first === undefined ? [] : [first, ...above, ...further.filter((at) => at >= near)];
-}
-
-const isLetter = (character: string | undefined): boolean =>
-  character !== undefined && /[\p{L}\p{N}_$]/u.test(character);
-
 /** Whether other files have a name, as a variable or parameter of their functions only. */
 function isLocalOf(others: readonly string[], name: string): boolean {
-  const withName = others.filter((text) => text.includes(name));
-  if (withName.length === 0 || !/^[\p{L}_$][\p{L}\p{N}_$]*$/u.test(name)) return false;
-  const word = `(?<![\\p{L}\\p{N}_$.])${name.replaceAll('$', '\\$')}(?![\\p{L}\\p{N}_$])`;
-  const declared = new RegExp(
-    [
-      `^[ \\t]+.*\\b(const|let|var|val|auto|mut|for)\\b[^=;\\n]*${word}`,
-      `^[ \\t]+([\\w ,]*, *)?${word}[\\w ,]*(:=|=(?!=))`,
-      `[(,] *(\\.{3}|\\*{1,2})?${word} *([:?=][^(),\\n]*)?[,)].*(\\{|=>|:|->)[ \\t]*$`,
-    ].join('|'),
-    'mu',
+  const word = name.replaceAll('$', '\\$');
+  const variable = new RegExp(
+    `^\\s+(const|let|var)\\s+(${word}(?![\\w$])|[\\[{][^=]*(?<![\\w$:])${word}(?![\\w$])[^=]*[\\]}]\\s*=)`,
   );
-  // At the beginning of a line it belongs to the file, also in an import or as a name that others may import.
-  const ofFile = new RegExp(`^(\\S.*\\b(const|let|var|import|use|from|include)\\b.*${word}|${word} *[:=])`, 'mu');
-  return withName.some((text) => declared.test(text)) && !withName.some((text) => ofFile.test(text));
+  const assigned = new RegExp(`^\\s+([\\w ]+, *)*${word} *(, *[\\w ]+)*(:=|=(?!=))`);
+  const parameter = new RegExp(`[(,] *(\\*{1,2})?${word} *([:?=][^(),]*)?[,)].*(\\{|=>|:)\\s*$`);
+  // At the beginning of a line it belongs to the file, and a definition may be imported.
+  const ofFile = new RegExp(
+    `^\\S.*(?<![\\w$.])${word}(?![\\w$])|\\b(interface|type|class|function|func|def|enum|namespace|import|from)\\b.*(?<![\\w$.])${word}(?![\\w$])`,
+  );
+  const lines = others.flatMap((text) => linesWith(text, name));
+  const isLocal = (line: string): boolean => variable.test(line) || assigned.test(line) || parameter.test(line);
+  return lines.some(isLocal) && !lines.some((line) => ofFile.test(line) && !parameter.test(line));
 }

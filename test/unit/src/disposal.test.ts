@@ -30,7 +30,9 @@ const account = vi.hoisted(() => {
   const member = (owner: string, key: string | symbol): unknown => {
     const name = `${owner}.${String(key)}`;
     if (/^(on[A-Z]|register|create[A-Z])/.test(String(key))) {
-      return () => disposable(name, { show() {}, hide() {}, append() {}, event: () => disposable(`${name} event`) });
+      const event = () => disposable(`${name} event`);
+      const events = { event, onDidChange: event, onDidCreate: event, onDidDelete: event };
+      return () => disposable(name, { show() {}, hide() {}, append() {}, ...events });
     }
     return anything(name);
   };
