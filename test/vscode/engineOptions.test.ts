@@ -30,7 +30,7 @@ async function completeBesidePanel(window: Editor): Promise<void> {
   await window.runCommand('Kvasir: Show Cache');
   // The panel takes the keyboard focus when its page is ready.
   const page = window.page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
-  await page.locator('body > *').first().waitFor();
+  await page.getByText('Nothing is loaded').waitFor();
   await window.openFile('src/inventory.ts', 62, 1);
   await window.runCommand('Kvasir: Trigger Completion');
 }
