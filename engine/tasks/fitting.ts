@@ -178,19 +178,18 @@ function isForeign(lines: readonly string[], i: number, header: string, texts: r
     .slice(0, i + 1)
     .map((text) => text.trim())
     .filter((text) => text !== '');
+  const whole = placesOf(code, texts);
   // A copy may begin with a line of the model's own.
-  return [code, code.slice(-MIN_RUN)].some((run) => {
-    if (run.length < Math.min(code.length, MIN_RUN)) return false;
-    const places = placesOf(run, texts);
-    if (places.length !== 1) return false;
-    const [{ text, at }] = places as [CopiedFrom];
-    const other = headerAbove(text, at);
-    if (other !== undefined && areAlike(header, other)) return false;
-    if (run.length > 1) return true;
-    if (wordsIn(line) < MIN_WORDS) return false;
-    const endsThere = other !== undefined && isBlockEnd(text, at);
-    return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
-  });
+  const places = whole.length > 0 || code.length < MIN_RUN ? whole : placesOf(code.slice(-MIN_RUN), texts);
+  // What stands at several places is usual here.
+  if (places.length !== 1) return false;
+  const [{ text, at }] = places as [CopiedFrom];
+  const other = headerAbove(text, at);
+  if (other !== undefined && areAlike(header, other)) return false;
+  if (code.length > 1) return true;
+  if (wordsIn(line) < MIN_WORDS) return false;
+  const endsThere = other !== undefined && isBlockEnd(text, at);
+  return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
 }
 
 const hasWord = (line: string, word: string): boolean => line.split(/[^\p{L}\p{N}_$]+/u).includes(word);

@@ -227,7 +227,8 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
         .frameLocator('iframe#active-frame')
         .locator('svg');
       await picture.first().waitFor();
-      expect((await picture.first().boundingBox())?.width).toBeGreaterThan(100);
+      // The page is drawn again while the step opens.
+      await expect.poll(async () => (await picture.first().boundingBox())?.width ?? 0).toBeGreaterThan(100);
       await window.screenshot(`walkthrough-${index + 1}`);
     }
     await window.screenshotThemes('walkthrough');

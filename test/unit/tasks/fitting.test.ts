@@ -319,12 +319,13 @@ describe('an import that the project contradicts is not shown', () => {
 
 describe('correct text is not cut', () => {
   it('in a file that ends with the header of a method', () => {
-    const end = LEDGER.indexOf('  close(year');
     const body =
       "if (entry.cents <= 0) throw new RangeError('an entry needs an amount');\n    this.entries.push(entry);\n  }";
     const begun = `${LEDGER.slice(0, LEDGER.indexOf('    if (entry.cents <= 0)'))}    |`;
     expect(shown('begun.ts', begun, body, [LEDGER.replace('|', '')])).toBe(body);
-    expect(end).toBeGreaterThan(0);
+    const long = LEDGER.slice(LEDGER.indexOf('const euros'), LEDGER.indexOf('}`;\n}') + 3);
+    const other = `${LEDGER.slice(0, LEDGER.indexOf('const euros'))}|`;
+    expect(shown('begun.ts', other, long, [LEDGER.replace('|', '')])).toBe(long);
   });
   it.each([
     [
