@@ -249,7 +249,12 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     };
     await window.openFile('src/inventory.ts');
     await window.runCommand('Kvasir: Open Chat');
-    await window.runCommand('Kvasir: New Conversation');
+    // A page that is just loading loses the key.
+    const numAnswers = async () => {
+      await window.runCommand('Kvasir: New Conversation');
+      return await window.answers.count();
+    };
+    await expect.poll(numAnswers, { timeout: PATIENCE, interval: 500 }).toBe(0);
     await window.chatIsEmpty();
     expect(await isTicked()).toBe(false);
     const answer = await window.ask('Which classes are defined here?');
