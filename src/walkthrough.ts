@@ -5,10 +5,15 @@
 import type { Task } from '../engine/protocol/tasks.ts';
 import * as vscode from './vscode.ts';
 
-/** Must be called with each answered task. */
-export function tickStep(task: Task): void {
+/**
+ * Must be called with each answered task. The key is true for a moment only: a key that is true when the editor reads
+ * the walkthrough counts as seen, and its step would never be ticked.
+ */
+export async function tickStep(task: Task): Promise<void> {
   const step = stepOf(task);
-  if (step) void vscode.commands.executeCommand('setContext', step, true);
+  if (!step) return;
+  await vscode.commands.executeCommand('setContext', step, true);
+  await vscode.commands.executeCommand('setContext', step, false);
 }
 
 /** The context key in package.json. A question without a file does not count: that step is about the open file. */

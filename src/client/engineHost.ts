@@ -77,7 +77,7 @@ export class EngineHost implements vscode.Disposable {
       onState: (state) => this.#follow(state),
       onActivity: (numPending) => this.#activity.fire(numPending),
       onUse: (numUses) => this.#idle.used(numUses),
-      onAnswer: tickStep,
+      onAnswer: (task) => void tickStep(task),
       language: vscode.l10n.bundle && { type: 'language', language: vscode.env.language, texts: vscode.l10n.bundle },
       log: (level, text) => {
         log[level](text);

@@ -235,33 +235,6 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(window.problems).toEqual([]);
   });
 
-  test('the walkthrough ticks its chat when a question about a file is answered, not when the chat opens', async () => {
-    const window = editor();
-    const isTicked = async () => {
-      await window.runCommand('Kvasir: Get Started');
-      const tick = window.page.locator('.gettingStartedContainer [data-done-step-id$="#chat"]').first();
-      await tick.waitFor();
-      const ticked = await tick.evaluate((each) => each.classList.contains('complete'));
-      // One webview at a time: a step has its picture in one.
-      await window.runCommand('View: Close All Editors');
-      await window.openFile('src/inventory.ts');
-      return ticked;
-    };
-    await window.openFile('src/inventory.ts');
-    await window.runCommand('Kvasir: Open Chat');
-    // A page that is just loading loses the key.
-    const numAnswers = async () => {
-      await window.runCommand('Kvasir: New Conversation');
-      return await window.answers.count();
-    };
-    await expect.poll(numAnswers, { timeout: PATIENCE, interval: 500 }).toBe(0);
-    await window.chatIsEmpty();
-    expect(await isTicked()).toBe(false);
-    const answer = await window.ask('Which classes are defined here?');
-    await expect.poll(() => answer.getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
-    await expect.poll(isTicked, { timeout: PATIENCE }).toBe(true);
-  });
-
   test('a problem report has versions and figures, and no code, names or paths', async () => {
     const window = editor();
     await choose('kvasir-starter');
@@ -274,5 +247,33 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     );
     expect(text).not.toMatch(/warehouse|inventory|Inventory|\/tmp\//);
     await window.screenshot('problem-report');
+  });
+});
+
+// In a window of its own: there no question has been answered yet.
+editorSuite('walkthrough', { 'src/inventory.ts': INVENTORY }, (editor) => {
+  test('its chat step is ticked when a question about a file is answered, not when the chat opens', async () => {
+    const window = editor();
+    const isTicked = async () => {
+      await window.runCommand('Kvasir: Get Started');
+      const tick = window.page.locator('.gettingStartedContainer [data-done-step-id$="#chat"]').first();
+      await tick.waitFor();
+      const ticked = await tick.evaluate((each) => each.classList.contains('complete'));
+      // One webview at a time: a step has its picture in one.
+      await window.runCommand('View: Close All Editors');
+      await window.openFile('src/inventory.ts');
+      return ticked;
+    };
+    await window.openFile('src/inventory.ts');
+    const ask = async () => {
+      const answer = await window.ask('Which classes are defined here?');
+      await expect.poll(() => answer.getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
+    };
+    await window.runCommand('Kvasir: Open Chat');
+    // With these settings the editor reads walkthroughs when one is opened. It cannot know of this answer.
+    await ask();
+    expect(await isTicked()).toBe(false);
+    await ask();
+    await expect.poll(isTicked, { timeout: PATIENCE }).toBe(true);
   });
 });
