@@ -21,41 +21,65 @@ const PT_CHANGE =
   'altera,alteram,muda,mudam,modifica,modificam,atribui,atribuem,escreve,escrevem,atualiza,atualizam,' +
   'incrementa,incrementam,pode alterar,podem alterar,pode mudar,podem mudar';
 const PT_THROW =
-  'lança,lançam,levanta,levantam,dispara,disparam,pode lançar,podem lançar,pode levantar,podem levantar,pode disparar,podem disparar';
+  'lança,lançam,levanta,levantam,dispara,disparam,pode lançar,podem lançar,pode levantar,' +
+  'podem levantar,pode disparar,podem disparar';
 
 /** As in words.ts: a question of an intent has one of the phrases before `|`. */
 export const CHANGE_KEYWORDS = {
   en: {
     ofFile: {
-      throwers: `${pairs(EN_WHO, EN_THROW)},exceptions thrown,errors thrown,exceptions raised,errors raised,are thrown,are raised,% throw,% raise|${EN_WHO},an,any,exception,exceptions,error,errors,where,in,can,directly`,
+      throwers:
+        `${pairs(EN_WHO, EN_THROW)},exceptions thrown,errors thrown,exceptions raised,errors raised,` +
+        `are thrown,are raised,% throw,% raise|${EN_WHO},an,any,exception,exceptions,error,errors,where,` +
+        'in,can,directly',
       assigned:
-        'names are assigned,variables are assigned,fields are assigned,names are changed,variables are changed,fields are changed,variables are modified,names assigned,is assigned|where,in,and',
+        'names are assigned,variables are assigned,fields are assigned,names are changed,' +
+        'variables are changed,fields are changed,variables are modified,names assigned,is assigned|where,' +
+        'in,and',
       entries:
-        'tables,views,indexes,indices,triggers,keys,headings,sections,chapters|top-level,top,level,define,defines,defined,declared,created,have,has,contain,contains,exist,main,in,and',
+        'tables,views,indexes,indices,triggers,keys,headings,sections,chapters|top-level,top,level,define,' +
+        'defines,defined,declared,created,have,has,contain,contains,exist,main,in,and',
     },
     ofName: {
       changes:
-        'changed,assigned,reassigned,modified,written,updated,mutated,set,incremented,decremented,overwritten,initialized,initialised,where does # change,assignments to #|ever,anywhere,where,which line,what line,which lines,when,to,on,in,get,gets,value,does,be,can',
-      changers: `${pairs(EN_WHO, EN_CHANGE, ' #')},# changed by,# modified by,# assigned by,# set by,# updated by|${EN_WHO},can`,
-      thrown: `thrown,raised,${pairs(EN_WHO, EN_THROW, ' #')},${pairs('it,%,we', 'throw,raise', ' #')}|${EN_WHO},where,which line,what line,lines,on,in,exception,error,it,we,can,be`,
+        'changed,assigned,reassigned,modified,written,updated,mutated,set,incremented,decremented,' +
+        'overwritten,initialized,initialised,where does # change,assignments to #|ever,anywhere,where,' +
+        'which line,what line,which lines,when,to,on,in,get,gets,value,does,be,can',
+      changers:
+        `${pairs(EN_WHO, EN_CHANGE, ' #')},# changed by,# modified by,# assigned by,# set by,# updated by|` +
+        `${EN_WHO},can`,
+      thrown:
+        `thrown,raised,${pairs(EN_WHO, EN_THROW, ' #')},${pairs('it,%,we', 'throw,raise', ' #')}|` +
+        `${EN_WHO},where,which line,what line,lines,on,in,exception,error,it,we,can,be`,
       throwsOf: `# throw,# raise,thrown by #,raised by #|exceptions,exception,errors,error,can,could,an,any,directly`,
     },
   },
   pt: {
     ofFile: {
-      throwers: `${pairs(PT_WHO, PT_THROW)},exceções são lançadas,erros são lançados,são lançadas,são lançados,% lança|${PT_WHO},exceção,exceções,erro,erros,uma,um,onde,lançadas,lançados,diretamente`,
+      throwers:
+        `${pairs(PT_WHO, PT_THROW)},exceções são lançadas,erros são lançados,são lançadas,são lançados,` +
+        `% lança|${PT_WHO},exceção,exceções,erro,erros,uma,um,onde,lançadas,lançados,diretamente`,
       assigned:
-        'nomes são atribuídos,variáveis são atribuídas,variáveis são alteradas,variáveis são modificadas,variáveis mudam,campos são alterados,campos são atribuídos|onde',
+        'nomes são atribuídos,variáveis são atribuídas,variáveis são alteradas,variáveis são modificadas,' +
+        'variáveis mudam,campos são alterados,campos são atribuídos|onde',
       entries:
-        'tabelas,visões,índices,gatilhos,chaves,títulos,cabeçalhos,seções,capítulos|definidas,definidos,define,declaradas,declarados,criadas,criados,tem,contém,primeiro nível,nível superior,principais,nível,de',
+        'tabelas,visões,índices,gatilhos,chaves,títulos,cabeçalhos,seções,capítulos|definidas,definidos,' +
+        'define,declaradas,declarados,criadas,criados,tem,contém,primeiro nível,nível superior,principais,' +
+        'nível,de',
     },
     ofName: {
       changes:
-        'alterado,alterada,modificado,modificada,mudado,mudada,atribuído,atribuída,reatribuído,reatribuída,escrito,escrita,atualizado,atualizada,incrementado,incrementada,inicializado,inicializada,# muda,muda #,altera #|alguma vez,onde,em que linha,em qual linha,em que linhas,em quais linhas,quando,é,está,valor,se,ser,pode',
+        'alterado,alterada,modificado,modificada,mudado,mudada,atribuído,atribuída,reatribuído,' +
+        'reatribuída,escrito,escrita,atualizado,atualizada,incrementado,incrementada,inicializado,' +
+        'inicializada,# muda,muda #,altera #|alguma vez,onde,em que linha,em qual linha,em que linhas,' +
+        'em quais linhas,quando,é,está,valor,se,ser,pode',
       changers: `${pairs(PT_WHO, PT_CHANGE, ' #')},alterado por #,# é alterado por|${PT_WHO}`,
-      thrown: `lançado,lançada,levantado,levantada,disparado,disparada,${pairs(PT_WHO, PT_THROW, ' #')}|${PT_WHO},onde,em que linha,em qual linha,é,está,exceção,erro,ser,pode`,
+      thrown:
+        `lançado,lançada,levantado,levantada,disparado,disparada,${pairs(PT_WHO, PT_THROW, ' #')}|` +
+        `${PT_WHO},onde,em que linha,em qual linha,é,está,exceção,erro,ser,pode`,
       throwsOf:
-        '# lança,# levanta,# dispara,# pode lançar,# pode levantar,lançadas por #,lançados por #|exceções,exceção,erros,erro,uma,um,alguma,algum,diretamente',
+        '# lança,# levanta,# dispara,# pode lançar,# pode levantar,lançadas por #,lançados por #|exceções,' +
+        'exceção,erros,erro,uma,um,alguma,algum,diretamente',
     },
   },
 };

@@ -4,9 +4,15 @@ import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { firstParagraph } from './extract/comments.ts';
 import type { Language } from './words.ts';
 
+const EN_IT = '(?:this|the selected code|the selection)(?: (?:code|function|method|class|part))?';
+const PT_IT = '(?:isto|isso|(?:este|esse|o) (?:código|trecho)(?: selecionado)?)';
+
 const ABOUT_SELECTION = {
-  en: /^(?:what (?:does|is) (?:this|the selected code|the selection)(?: (?:code|function|method|class|part))?(?: (?:do|for))?|explain (?:this|the selected code|the selection)(?: (?:code|function|method|class|part))?|\/explain)$/i,
-  pt: /^(?:o que (?:este|esse) (?:código|trecho) faz|o que (?:isto|isso) faz|o que faz (?:isto|isso|(?:este|esse|o) (?:código|trecho)(?: selecionado)?)|(?:explique|explica) (?:isto|isso|(?:este|esse|o) (?:código|trecho)(?: selecionado)?))$/i,
+  en: new RegExp(`^(?:what (?:does|is) ${EN_IT}(?: (?:do|for))?|explain ${EN_IT}|/explain)$`, 'i'),
+  pt: new RegExp(
+    `^(?:o que (?:este|esse) (?:código|trecho) faz|o que (?:isto|isso) faz|o que faz ${PT_IT}|expli(?:que|ca) ${PT_IT})$`,
+    'i',
+  ),
 };
 
 /** The comment of the one selected piece of code, if the message asks what the selection does. */

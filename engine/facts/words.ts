@@ -44,7 +44,9 @@ const EN = {
   keywords: {
     /** Questions about the whole file, without a name. */
     ofFile: {
-      outline: `${EN_LISTS},outline,definitions,symbols,what does % define,what does % contain|define,defines,defined,declared,have,has,contain,and`,
+      outline:
+        `${EN_LISTS},outline,definitions,symbols,what does % define,what does % contain|define,defines,` +
+        'defined,declared,have,has,contain,and',
       imports: 'import,imports,imported,require,requires,dependencies|modules,packages,libraries,have,has',
       exports: `export,exports,exported|${EN_LISTS},names,symbols,have,has,and`,
       purpose: '% do,% for,% about,purpose of %,purpose %,summarize %,summarise %,explain %,describe %|',
@@ -66,7 +68,9 @@ const EN = {
     /** Words without a meaning of their own. */
     fillers: 'what,which,is,are,does,do,the,a,an,of,all,there,here,please,list,show,me,tell',
     /** The attached file. */
-    file: 'in this file,in the file,of this file,of the file,from this file,this file,the file,this module,in %,of %,from %',
+    file:
+      'in this file,in the file,of this file,of the file,from this file,this file,the file,this module,' +
+      'in %,of %,from %',
     /** Words that may stand right before or after a name. */
     nouns: 'class,function,method,field,property,type,interface,enum,constant,variable,constructor,table,view,key',
   },
@@ -123,7 +127,9 @@ const PT: typeof EN = {
   language: 'pt',
   keywords: {
     ofFile: {
-      outline: `${PT_LISTS},definições,símbolos,o que % define,o que % contém|define,definidas,definidos,declaradas,declarados,tem,contém`,
+      outline:
+        `${PT_LISTS},definições,símbolos,o que % define,o que % contém|define,definidas,definidos,` +
+        'declaradas,declarados,tem,contém',
       imports: 'importa,importações,importados,importadas,dependências|módulos,pacotes,bibliotecas,tem',
       exports: `exporta,exportações,exportados,exportadas,exportado|${PT_LISTS},nomes,símbolos,tem`,
       purpose:
@@ -132,11 +138,13 @@ const PT: typeof EN = {
     },
     ofName: {
       where:
-        'onde,em que linha,em qual linha|definido,definida,declarado,declarada,importado,importada,fica,está,vem,encontra',
+        'onde,em que linha,em qual linha|definido,definida,declarado,declarada,importado,importada,fica,' +
+        'está,vem,encontra',
       signature: 'parâmetros,argumentos,assinatura,# recebe,# aceita|tem,recebe,aceita',
       returns: '# retorna,tipo de retorno,retorno,# devolve|tipo,valor',
       callers:
-        'quem chama #,quem usa #,chamam #,usam #,# é chamado,# é chamada,# é usado,# é usada,usos|onde,funções,métodos,linhas',
+        'quem chama #,quem usa #,chamam #,usam #,# é chamado,# é chamada,# é usado,# é usada,usos|onde,' +
+        'funções,métodos,linhas',
       members: 'métodos,membros,campos,propriedades,atributos|tem,possui,classe',
       owner: '# pertence,pertence #,classe tem #|classe,tem,que',
       base: 'classe base,superclasse,classe mãe,# herda,# estende|classe',
@@ -144,8 +152,11 @@ const PT: typeof EN = {
       ...CHANGE_KEYWORDS.pt.ofName,
     },
     fillers:
-      'que,o,a,os,as,um,uma,qual,quais,e,são,de,do,da,dos,das,no,na,há,existem,aqui,liste,lista,mostre,me,todas,todos,este,esta',
-    file: 'neste arquivo,nesse arquivo,no arquivo,deste arquivo,do arquivo,este arquivo,esse arquivo,o arquivo,em %,no %,de %,do %',
+      'que,o,a,os,as,um,uma,qual,quais,e,são,de,do,da,dos,das,no,na,há,existem,aqui,liste,lista,mostre,' +
+      'me,todas,todos,este,esta',
+    file:
+      'neste arquivo,nesse arquivo,no arquivo,deste arquivo,do arquivo,este arquivo,esse arquivo,' +
+      'o arquivo,em %,no %,de %,do %',
     nouns: 'classe,função,método,campo,propriedade,tipo,interface,enum,constante,variável,construtor,tabela,chave',
   },
   titles: { accessors: 'Acessores', imports: 'Importações', exports: 'Exportações' },

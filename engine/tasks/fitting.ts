@@ -70,13 +70,10 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
     if (isStart && isProse(lines, i)) return !isCopiedProse(line, around);
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
     const [start, end] = [offset + from, offset + written.length];
-    const isUnfit = read(
-      place,
-      written,
-      (scopes, text) =>
-        invisibleNames(scopes, grammar, text, start, end, texts).length > 0 ||
-        unknownMembers(scopes, grammar, text, start, end, texts).length > 0,
-    );
+    const isUnfit = read(place, written, (scopes, text) => {
+      const added = { scopes, grammar, text, start, end, others: texts };
+      return invisibleNames(added).length > 0 || unknownMembers(added).length > 0;
+    });
     const [head, tail] = [i === 0 ? before : '', i === lines.length - 1 ? after : ''];
     if (importsWrongly(head, lines[i] as string, tail)) return false;
     return !isUnfit && (header === undefined || !isForeign(lines, i, header, around));

@@ -4,6 +4,7 @@
  */
 import { linesWith, occurrences } from './occurrences.ts';
 import type { Scopes } from './scopes.ts';
+import type { NewText } from './visibleNames.ts';
 
 /** Methods of Python's types, by `dir` of Python 3.13 without names that begin with an underscore. */
 const PYTHON: Readonly<Record<string, string>> = {
@@ -31,18 +32,8 @@ const MEMBER = /(?<![\p{L}\p{N}_$)\].?])([\p{L}_$][\p{L}\p{N}_$]*)\??\.([\p{L}_$
 /** What stands before or behind a name that is not only read. */
 const WRITTEN = /^\s*(=(?![=>])|:(?!:)|[-+*/|&?]{1,2}=|,[^()]*=(?!=))/;
 
-/**
- * @param text with new text at [start, end)
- * @param others texts of other files
- */
-export function unknownMembers(
-  scopes: Scopes,
-  grammar: string,
-  text: string,
-  start: number,
-  end: number,
-  others: readonly string[],
-): string[] {
+/** Members in new text that their object does not have, as `object.member`. */
+export function unknownMembers({ scopes, grammar, text, start, end, others }: NewText): string[] {
   const isScript = /^(javascript|typescript|tsx)$/.test(grammar);
   if (!isScript && grammar !== 'python') return [];
   // The object may be before the new text.

@@ -14,7 +14,8 @@ const FUNCTIONS = ofTypes(`
 `);
 const CLASSES = ofTypes(`
   class class_declaration abstract_class_declaration class_definition class_specifier struct_specifier impl_item
-  trait_item struct_declaration record_declaration enum_declaration object module internal_module mod_item namespace_definition interface_declaration
+  trait_item struct_declaration record_declaration enum_declaration object module
+  internal_module mod_item namespace_definition interface_declaration
 `);
 const NAMES = ofTypes('identifier shorthand_property_identifier shorthand_property_identifier_pattern variable_name');
 /** Rules whose names are all parameters, except in types and default values. */

@@ -18,19 +18,20 @@ const KNOWN = new Set(
    error iota make new nil panic println real recover string true false`.split(/\s+/),
 );
 
-/**
- * The names that new text at [start, end) uses and that are declared, but not visible there.
- * @param text with the new text
- * @param others texts of other files
- */
-export function invisibleNames(
-  scopes: Scopes,
-  grammar: string,
-  text: string,
-  start: number,
-  end: number,
-  others: readonly string[],
-): string[] {
+/** A file with new text at [start, end), and what is known around it. */
+export interface NewText {
+  scopes: Scopes;
+  grammar: string;
+  /** Of the file, with the new text. */
+  text: string;
+  start: number;
+  end: number;
+  /** Texts of other files. */
+  others: readonly string[];
+}
+
+/** The names that new text uses and that are declared, but not visible there. */
+export function invisibleNames({ scopes, grammar, text, start, end, others }: NewText): string[] {
   if (!READ.test(grammar)) return [];
   const checked = new Set<string>();
   // The new text may complete a word.
@@ -106,8 +107,9 @@ function isLocalOf(others: readonly string[], name: string): boolean {
   const assigned = new RegExp(`^\\s+([\\w ]+, *)*${word} *(, *[\\w ]+)*(:=|=(?!=))`);
   const parameter = new RegExp(`[(,] *(\\*{1,2})?${word} *([:?=][^(),]*)?[,)].*(\\{|=>|:)\\s*$`);
   // At the beginning of a line it belongs to the file, and a definition may be imported.
+  const whole = `(?<![\\w$.])${word}(?![\\w$])`;
   const ofFile = new RegExp(
-    `^\\S.*(?<![\\w$.])${word}(?![\\w$])|\\b(interface|type|class|function|func|def|enum|namespace|import|from)\\b.*(?<![\\w$.])${word}(?![\\w$])`,
+    `^\\S.*${whole}|\\b(interface|type|class|function|func|def|enum|namespace|import|from)\\b.*${whole}`,
   );
   const lines = others.flatMap((text) => linesWith(text, name));
   const isLocal = (line: string): boolean => variable.test(line) || assigned.test(line) || parameter.test(line);
