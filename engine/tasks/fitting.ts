@@ -11,7 +11,7 @@ import { unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
 
-/** Longer files are not searched, because each completed line reads the whole tree. In characters. */
+/** Longer files are generated, or data. They are not searched. In characters. */
 const MAX_SEARCHED = 200_000;
 /** Other files that are searched. */
 const MAX_OTHERS = 16;
@@ -19,7 +19,7 @@ const MAX_OTHERS = 16;
 const MIN_WORDS = 3;
 /** The part of a block's header that is read. In characters. */
 const MAX_HEADER = 500;
-/** First words of names that say nothing about what a function is about. */
+/** Words of names that do not tell what a function is about. */
 const GENERAL = new Set(['get', 'set', 'is', 'has', 'to', 'on', 'do', 'of', 'by', 'for', 'from', 'with', 'and', 'the']);
 /** Lines that are a copy if they follow each other at one other place. */
 const MIN_RUN = 3;
@@ -53,7 +53,7 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
   const above = isNewLine ? headerAbove(lf, lineStart)?.slice(0, MAX_HEADER) : undefined;
   // Equal lines in other blocks are normal.
   const header = above !== undefined && nameIn(above) !== undefined ? above : undefined;
-  // Copied lines stand elsewhere.
+  // Without the cursor's line.
   const around = [lf.slice(0, lineStart), lf.slice(offset + after.length), ...texts];
   const importsWrongly = (head: string, added: string, tail: string): boolean => {
     if (!/\b(import|from|require)\b/.test(head + added)) return false;
@@ -167,7 +167,7 @@ function functionOn(scopes: Scopes, line: string, at: number): Scope | undefined
   return opened >= at ? inside : undefined;
 }
 
-/** Whether lines up to `i` are the lines of one other block, whose header is about something else. */
+/** Whether lines up to `i` are the lines of one other function, whose name is about something else. */
 function isForeign(lines: readonly string[], i: number, header: string, texts: readonly string[]): boolean {
   const line = (lines[i] as string).trim();
   if (/^[)\]}]+[;,]?$/.test(line)) return false;

@@ -6,7 +6,7 @@ import { linesWith, occurrences } from './occurrences.ts';
 import type { Scopes } from './scopes.ts';
 import type { NewText } from './visibleNames.ts';
 
-/** Methods of Python's types, by `dir` of Python 3.13 without names that begin with an underscore. */
+/** Methods of Python's types, by `dir` of Python 3.11 without names that begin with an underscore. */
 const PYTHON: Readonly<Record<string, string>> = {
   list: 'append clear copy count extend index insert pop remove reverse sort',
   dict: 'clear copy fromkeys get items keys pop popitem setdefault update values',
@@ -29,7 +29,7 @@ const SCRIPT_NAMES: Readonly<Record<string, string>> = {
 /** Their members are known, because this program runs in the same language. */
 const SCRIPT_TYPES = new Set(['Array', 'Map', 'Set', 'String']);
 const MEMBER = /(?<![\p{L}\p{N}_$)\].?])([\p{L}_$][\p{L}\p{N}_$]*)\??\.([\p{L}_$][\p{L}\p{N}_$]*)/gu;
-/** What stands before or behind a name that is not only read. */
+/** What stands behind a name that is written or declared. */
 const WRITTEN = /^\s*(=(?![=>])|:(?!:)|[-+*/|&?]{1,2}=|,[^()]*=(?!=))/;
 
 /** Members in new text that their object does not have, as `object.member`. */

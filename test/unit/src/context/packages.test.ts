@@ -26,7 +26,7 @@ vi.mock('../../../../src/vscode.ts', () => {
         dispose: () => fake.numDisposed++,
       }),
       getWorkspaceFolder: ({ path: file }: { path: string }) =>
-        file.startsWith('/work/') ? { uri: fake.uri('/work') } : undefined,
+        file.startsWith('/project/') ? { uri: fake.uri('/project') } : undefined,
       fs: {
         readFile: async ({ path: file }: { path: string }) => {
           const text = fake.files.get(file);
@@ -42,10 +42,10 @@ const { Packages } = await import('../../../../src/context/packages.ts');
 const document = (file: string) => ({ uri: fake.uri(file) as never });
 const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-/** What is known of a file in /work/app after reading. */
+/** What is known of a file in /project/app after reading. */
 async function read(
   files: Record<string, unknown>,
-  file = '/work/app/src/a.ts',
+  file = '/project/app/src/a.ts',
 ): Promise<readonly string[] | undefined> {
   fake.files = new Map(
     Object.entries(files).map(([name, value]) => [name, typeof value === 'string' ? value : JSON.stringify(value)]),
@@ -63,22 +63,26 @@ const APP = { name: 'app', dependencies: { react: '1' }, devDependencies: { vite
 test.each([
   [
     'of the nearest manifest and those above',
-    { '/work/app/package.json': APP, '/work/package.json': { dependencies: { zod: '1' } } },
+    { '/project/app/package.json': APP, '/project/package.json': { dependencies: { zod: '1' } } },
     ['app', 'react', 'vitest', 'zod'],
   ],
   [
     'not of a folder above the workspace',
-    { '/work/package.json': APP, '/package.json': { dependencies: { zod: '1' } } },
+    { '/project/package.json': APP, '/package.json': { dependencies: { zod: '1' } } },
     ['app', 'react', 'vitest'],
   ],
   ['none without a manifest', {}, undefined],
-  ['none of a manifest without lists', { '/work/package.json': { type: 'module' } }, undefined],
-  ['none of a half-written manifest', { '/work/app/package.json': '{"name": ', '/work/package.json': APP }, undefined],
-  ['none of a manifest that is no object', { '/work/package.json': '[]' }, undefined],
-  ['none of a workspace of packages', { '/work/package.json': { ...APP, workspaces: ['a'] } }, undefined],
+  ['none of a manifest without lists', { '/project/package.json': { type: 'module' } }, undefined],
+  [
+    'none of a half-written manifest',
+    { '/project/app/package.json': '{"name": ', '/project/package.json': APP },
+    undefined,
+  ],
+  ['none of a manifest that is no object', { '/project/package.json': '[]' }, undefined],
+  ['none of a workspace of packages', { '/project/package.json': { ...APP, workspaces: ['a'] } }, undefined],
   [
     'none where paths have names',
-    { '/work/package.json': APP, '/work/tsconfig.json': '{ "compilerOptions": { "paths": {} } }' },
+    { '/project/package.json': APP, '/project/tsconfig.json': '{ "compilerOptions": { "paths": {} } }' },
     undefined,
   ],
 ] as const)('%s', async (_, files, expected) => {
@@ -90,12 +94,12 @@ test('nothing is read outside a workspace', async () => {
 });
 
 test('a changed manifest is read again, and an older reading does not count', async () => {
-  fake.files = new Map([['/work/package.json', JSON.stringify(APP)]]);
+  fake.files = new Map([['/project/package.json', JSON.stringify(APP)]]);
   fake.changed.length = 0;
   const packages = new Packages();
-  const file = document('/work/a.ts');
+  const file = document('/project/a.ts');
   packages.of(file);
-  fake.files = new Map([['/work/package.json', JSON.stringify({ dependencies: { zod: '1' } })]]);
+  fake.files = new Map([['/project/package.json', JSON.stringify({ dependencies: { zod: '1' } })]]);
   for (const changed of fake.changed) changed();
   packages.of(file);
   await settle();
