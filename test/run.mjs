@@ -11,6 +11,8 @@ mkdirSync(results, { recursive: true });
 const totals = { passed: 0, failed: 0, skipped: 0 };
 /** Printed again at the end: the first mention may be thousands of lines up. */
 const failures = [];
+/** Tests that passed at their second attempt. */
+const retried = [];
 
 /** Runs a command to its end. `quiet`: prints its output when it has ended, so that two commands do not mix theirs. */
 function run(name, command, args, quiet = false) {
@@ -61,8 +63,11 @@ async function suite(name, config, folders = []) {
   totals.skipped += counted.numPendingTests;
   const silent = counted.numPassedTests + counted.numPendingTests === 0;
   for (const file of counted.testResults) {
-    for (const test of file.assertionResults)
-      if (test.status === 'failed') failures.push(`${name}: ${test.fullName}\n${test.failureMessages.join('\n')}`);
+    for (const test of file.assertionResults) {
+      const list = { failed: failures, passed: retried }[test.status];
+      if (list && test.failureMessages.length)
+        list.push(`${name}: ${test.fullName}\n${test.failureMessages.join('\n')}`);
+    }
   }
   if ((!ok || silent) && counted.numFailedTests === 0) {
     totals.failed++;
@@ -100,6 +105,7 @@ if (folders.length)
   );
 if (isWanted('vscode')) await suite('vscode', 'test/vscode/vitest.config.mts');
 
+for (const test of retried) console.log(`\nPASSED AT THE SECOND ATTEMPT ${test}`);
 for (const failure of failures) console.log(`\nFAILED ${failure}`);
 console.log(`\n${totals.passed} passed, ${totals.failed} failed${totals.skipped ? `, ${totals.skipped} skipped` : ''}`);
 process.exit(totals.failed ? 1 : 0);

@@ -111,11 +111,15 @@ export class EditPreview implements vscode.TextDocumentContentProvider, vscode.D
       );
       if (!(await vscode.workspace.applyEdit(change)))
         throw new Error(vscode.l10n.t('The editor refused the edit. The file may be read-only.'));
-      await this.#close(edit);
       const start = document.positionAt(range.start);
-      // A cell stays where it is, in its notebook.
-      if (edit.uri.scheme !== 'vscode-notebook-cell')
-        await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start), preview: false });
+      // Before the diff closes. Otherwise another tab would come to the front for a moment and get the user's keys. A
+      // cell stays where it is, in its notebook.
+      try {
+        if (edit.uri.scheme !== 'vscode-notebook-cell')
+          await vscode.window.showTextDocument(document, { selection: new vscode.Range(start, start), preview: false });
+      } finally {
+        await this.#close(edit);
+      }
       return true;
     } catch (error) {
       this.#accepting = undefined;

@@ -4,7 +4,7 @@
  */
 import type { Locator } from 'playwright-core';
 import { expect, test } from 'vitest';
-import { PATIENCE } from './editor.ts';
+import { PATIENCE, setText } from './editor.ts';
 import { chooseFromMenu, openQuickFixes } from './menus.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -126,7 +126,7 @@ editorSuite('attaching', FILES, (editor) => {
       ['docs', /docs/, ['half.ts', 'docs']],
       ['selection', /Selection.*src\/prices\.ts:1/s, ['half.ts', 'docs', 'prices.ts:1']],
     ] as const) {
-      await (await openPicker()).fill(query);
+      await setText(await openPicker(), query);
       await pickerRow(row).first().waitFor();
       await window.screenshot(`attach-list-${query}`);
       await window.press('Enter');
@@ -134,7 +134,7 @@ editorSuite('attaching', FILES, (editor) => {
     }
     await takeOut('half.ts', 'docs');
     await window.openFile('docs/notes.md');
-    await (await openPicker()).fill('All open');
+    await setText(await openPicker(), 'All open');
     await window.screenshot('attach-list-open');
     await window.press('Enter');
     await poll(async () => (await names()).sort()).toEqual(expect.arrayContaining(['notes.md', 'prices.ts']));

@@ -7,7 +7,7 @@ import path from 'node:path';
 import type { FrameLocator, Locator } from 'playwright-core';
 import { afterEach, expect, test } from 'vitest';
 import { ownerOf, parseName } from '../../engine/kv/disk/segment.ts';
-import { PATIENCE } from './editor.ts';
+import { PATIENCE, setText } from './editor.ts';
 import { outOfPlace, setAdvanced } from './panelLayout.ts';
 import { wakeUps } from './processes.ts';
 import type { EditorServerAddress } from './server.ts';
@@ -213,7 +213,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
     // The dialog reads the folder before it suggests a name.
     await expect.poll(() => input.inputValue(), { timeout: PATIENCE }).toMatch(/json$/);
     const file = window.file('kvasir-trace.json');
-    await input.fill(file);
+    await setText(input, file);
     await window.page.waitForTimeout(500);
     await input.press('Enter');
     // The file exists before it has content.

@@ -2,7 +2,7 @@
 import type { Locator } from 'playwright-core';
 import { afterEach, beforeAll, expect, test } from 'vitest';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
-import { PATIENCE } from './editor.ts';
+import { PATIENCE, setText } from './editor.ts';
 import { openQuickFixes } from './menus.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -147,7 +147,7 @@ editorSuite('chat', FILES, (editor) => {
       await oneTurn();
       const before = await countedMeter();
       const count = await editor().answers.count();
-      await input().fill(question);
+      await setText(input(), question);
       await poll(() => meter().textContent()).not.toBe(before);
       await countedMeter();
       if (question === '/summarize') await editor().screenshot('chat-summarize-meter');
@@ -185,7 +185,7 @@ editorSuite('chat', FILES, (editor) => {
     await oneTurn('What is this file for?');
     await questions().first().hover();
     await edit.click();
-    await editing.fill('What is the base class?\nAnd why?\nIn three lines.');
+    await setText(editing, 'What is the base class?\nAnd why?\nIn three lines.');
     await window.press('Control+Shift+E');
     await window.page.locator('.explorer-folders-view').waitFor();
     await window.page.locator('iframe.webview').waitFor({ state: 'detached' });
@@ -222,7 +222,7 @@ editorSuite('chat', FILES, (editor) => {
     const editing = questions().last().getByRole('textbox');
     await poll(() => editing.evaluate((element) => element.matches(':focus'))).toBe(true);
     await editor().screenshot('chat-edit');
-    await editing.fill('What does `count` return?');
+    await setText(editing, 'What does `count` return?');
     await editing.press('Enter');
     await poll(() => questions().allInnerTexts()).toEqual([
       expect.stringContaining('What is this file for?'),
@@ -231,7 +231,7 @@ editorSuite('chat', FILES, (editor) => {
     await ended(lastAnswer());
     await questions().first().hover();
     await questions().first().getByRole('button', { name: 'Edit and ask again' }).click();
-    await questions().first().getByRole('textbox').fill('Tell me what `Inventory` does');
+    await setText(questions().first().getByRole('textbox'), 'Tell me what `Inventory` does');
     await editor().press('Enter');
     await poll(() => questions().allInnerTexts()).toEqual([expect.stringContaining('Tell me what Inventory does')]);
     await ended(lastAnswer());
@@ -255,7 +255,7 @@ editorSuite('chat', FILES, (editor) => {
     await newConversation();
     await input().pressSequentially('@env');
     await poll(() => chat().getByRole('option').allInnerTexts()).toEqual(['No file matches']);
-    await input().fill('');
+    await setText(input(), '');
     await input().pressSequentially('compare with @pric');
     await poll(() => chat().getByRole('option').first().innerText()).toContain('prices.ts');
     await input().press('Enter');
@@ -430,7 +430,7 @@ editorSuite('chat', FILES, (editor) => {
     const first = 'Explain this';
     await oneTurn();
     await oneTurn('Where is `count` defined?');
-    await input().fill('half a thou');
+    await setText(input(), 'half a thou');
     // A browser writes to its disk with a delay.
     for (const text of ['Where is `count` defined?', 'half a thou']) await poll(() => window.stored(text)).toBe(true);
     await window.page.reload();

@@ -4,7 +4,7 @@
  */
 import { rmSync, writeFileSync } from 'node:fs';
 import { beforeAll, expect, test } from 'vitest';
-import { PATIENCE } from './editor.ts';
+import { PATIENCE, setText } from './editor.ts';
 import { commandLineCompletion, cursorOf, insertion, type Place } from './places.ts';
 import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -272,7 +272,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     await window.openFile('src/left.ts');
     await editor().runPicker('File: Compare Active File With...', 'left.ts');
     const input = window.page.locator('.quick-input-widget input').first();
-    await input.fill('right.ts');
+    await setText(input, 'right.ts');
     await window.page.locator('.quick-input-list .monaco-list-row.focused[aria-label^="right.ts"]').waitFor();
     await input.press('Enter');
     await window.page.locator('.monaco-diff-editor .editor.modified .monaco-editor.focused').waitFor();
@@ -288,7 +288,7 @@ editorSuite('completion behaviour', FILES, (editor) => {
     const window = editor();
     await window.press('Control+P');
     const input = window.page.locator('.quick-input-widget input');
-    await input.fill(window.file('notes.ipynb'));
+    await setText(input, window.file('notes.ipynb'));
     await window.page.locator('.quick-input-list .monaco-list-row.focused[aria-label^="notes.ipynb"]').waitFor();
     await input.press('Enter');
     const cell = window.page.locator('.notebookOverlay .cell-editor-part .monaco-editor').first();

@@ -56,6 +56,13 @@ interface ChatGlobals {
   ) => { observe(target: unknown, options: object): void; disconnect(): void };
 }
 
+/** Globals of the window's page. */
+interface PageGlobals extends EventTarget {
+  self: unknown;
+  top: unknown;
+  document: { head: { insertAdjacentHTML(position: string, html: string): void } };
+}
+
 /** The part of the browser's IndexedDB that is used here. */
 interface DatabaseRequest<T> {
   readonly result: T;
@@ -119,6 +126,7 @@ export class Editor {
     const browser = await chromium.connect(address.browser);
     const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, locale: options.locale ?? 'en-US' });
     page.setDefaultTimeout(PATIENCE);
+    await page.addInitScript(hideCopilotItem);
     const problems: string[] = [];
     page.on('console', (message) => {
       if (message.type() === 'error' && /kvasir\.kvasir|extensions\/kvasir/.test(message.text()))
@@ -260,7 +268,7 @@ export class Editor {
       try {
         // This also works while another list is open: that list closes.
         await this.press(key);
-        await input.fill(query, { timeout: ATTEMPT_MS });
+        await setText(input, query, ATTEMPT_MS);
         await top.waitFor({ timeout: ATTEMPT_MS });
         return await take(top);
       } catch (error) {
@@ -362,13 +370,11 @@ export class Editor {
         .last()
         .waitFor({ timeout: PATIENCE / 5 })
         .catch(() => {});
-      // The right hover is at the status bar. On its way the mouse may have opened a tab's hover elsewhere, and the
-      // item beside it moves under the mouse when this one gets shorter.
+      // The right hover is at the status bar. On its way the mouse may have opened a tab's hover elsewhere.
       const texts = await hover.evaluateAll((all) =>
         all
           .filter((each) => each.getBoundingClientRect().bottom > innerHeight - 60)
-          .map((each) => (each as HTMLElement).innerText)
-          .filter((text) => !text.includes('Copilot')),
+          .map((each) => (each as HTMLElement).innerText),
       );
       if (texts.length > 0) return texts.join('\n');
       await this.unhover();
@@ -465,7 +471,7 @@ export class Editor {
       observer.observe(body, { subtree: true, childList: true, characterData: true, attributes: true });
       view.answerObserver = observer;
     });
-    await input.fill(question);
+    await setText(input, question);
     // A view that was opened just before may take the keyboard focus, and the key with it.
     for (const end = performance.now() + PATIENCE; ; ) {
       await input.press('Enter');
@@ -571,6 +577,39 @@ export class Editor {
     mkdirSync(path.dirname(file), { recursive: true });
     await this.page.screenshot({ path: file });
   }
+}
+
+/**
+ * Puts `text` in place of an input's text, in one step. Playwright's `fill` gives the input the focus and then inserts
+ * the text where the focus is. If an editor takes the focus in between, the text goes into the file.
+ */
+export async function setText(input: Locator, text: string, timeout = PATIENCE): Promise<void> {
+  await input.waitFor({ timeout });
+  await input.evaluate(
+    (element, value) => {
+      const area = element as unknown as { value: string; focus(): void } & EventTarget;
+      area.focus();
+      area.value = value;
+      area.dispatchEvent(new Event('input', { bubbles: true }));
+    },
+    text,
+    { timeout },
+  );
+}
+
+/**
+ * Runs in the page. Copilot's item is beside Kvasir's and moves under the mouse when Kvasir's item gets shorter. Its
+ * hover then stays and keeps Kvasir's hover from opening.
+ */
+function hideCopilotItem(): void {
+  const page = globalThis as unknown as PageGlobals;
+  if (page.self !== page.top) return;
+  page.addEventListener('DOMContentLoaded', () => {
+    page.document.head.insertAdjacentHTML(
+      'beforeend',
+      '<style>[id="chat.statusBarEntry"] { display: none !important; }</style>',
+    );
+  });
 }
 
 /** Writes `changes` into a settings file. Creates the file if it does not exist. */

@@ -8,7 +8,7 @@ import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs
 import path from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
-import { PATIENCE } from './editor.ts';
+import { PATIENCE, setText } from './editor.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 const SHORT = 'export function twice(n: number): number {\n  return n + n;\n}\n\nexport const four = twice(2);\n';
@@ -105,7 +105,7 @@ editorSuite(
 
     async function propose(instruction: string): Promise<void> {
       const asked = await editSelection();
-      await asked.fill(instruction);
+      await setText(asked, instruction);
       await asked.press('Enter');
       await diff().waitFor();
       await proposed();
@@ -153,7 +153,7 @@ editorSuite(
       await window.openFile('src/twice.ts', 2, 5);
       const asked = await editSelection();
       expect(await window.page.locator('.quick-input-title').textContent()).toContain('twice (lines 1 to 3)');
-      await asked.fill('multiply instead');
+      await setText(asked, 'multiply instead');
       await window.screenshot('edit-instruction');
       await asked.press('Enter');
       await diff().waitFor();

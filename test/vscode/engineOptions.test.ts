@@ -10,7 +10,7 @@ import type { ProductForm } from '../../engine/model/load/quantise.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
 import { isNarrowHere } from '../support/model/fixtures.ts';
-import { type Editor, PATIENCE } from './editor.ts';
+import { type Editor, PATIENCE, setText } from './editor.ts';
 import { setAdvanced } from './panelLayout.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -74,7 +74,7 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
       await window.openFile('src/inventory.ts');
       const ask = async (question: string) => {
         const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
-        await input.fill(question);
+        await setText(input, question);
         await input.press('Enter');
       };
       await window.runCommand('Kvasir: Open Chat');
@@ -154,7 +154,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     await window.openFile('src/long.ts');
     await window.runCommand('Kvasir: Open Chat');
     const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
-    await input.fill('Explain this code.');
+    await setText(input, 'Explain this code.');
     await input.press('Enter');
     await chat()
       .locator('[data-role="assistant"] footer', { hasText: 'read in parts' })

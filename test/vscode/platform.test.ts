@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatParameters } from '../../src/models/modelItems.ts';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { english } from '../support/editor/translate.ts';
-import { type Editor, PATIENCE } from './editor.ts';
+import { type Editor, PATIENCE, setText } from './editor.ts';
 import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -59,7 +59,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     const input = window.page.locator('.quick-input-widget input');
     await window.startCommand('Kvasir: Choose Model');
     await window.page.locator('.quick-input-title', { hasText: 'can run here' }).waitFor();
-    await input.fill(filter);
+    await setText(input, filter);
   }
 
   /** Chooses a listed model and waits until it is loaded. */
@@ -93,7 +93,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     // A placeholder would come back as a tooltip, which covers the title or the list wherever the mouse is.
     expect(await window.page.locator('.quick-input-widget input').getAttribute('placeholder')).toBeFalsy();
     await window.screenshotThemes('choose-model');
-    await window.page.locator('.quick-input-widget input').fill('broken');
+    await setText(window.page.locator('.quick-input-widget input'), 'broken');
     expect(await row(/broken/).innerText()).toMatch(/config\.json: hidden_size is missing/);
     await window.screenshot('choose-model-broken');
     await window.press('Escape');
@@ -175,7 +175,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     // itself.
     const written = async () => {
       const before = await input.inputValue();
-      await input.fill(`${folder}/`);
+      await setText(input, `${folder}/`);
       return before;
     };
     await expect.poll(written, { timeout: PATIENCE, interval: 700 }).toBe(`${folder}/`);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { FrameLocator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { BUILT_IN } from '../support/builtIn.ts';
-import { PATIENCE } from './editor.ts';
+import { PATIENCE, setText } from './editor.ts';
 import { outOfPlace, setAdvanced } from './panelLayout.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
@@ -85,14 +85,14 @@ editorSuite(
         .poll(() => input.getAttribute('placeholder'))
         .toBe(bundle['Ask about your code: / for commands, @ for files']);
       // The summary is the model's text, in the language of its training. Facts are in the user's language.
-      await input.fill('Quais classes este arquivo define?');
+      await setText(input, 'Quais classes este arquivo define?');
       await input.press('Enter');
       await expect.poll(() => window.answers.count()).toBe(numAnswers + 1);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
       expect(await window.answers.last().locator('.body').innerText()).toMatch(/^Classes de src\/inventory\.ts: /);
       const { note } = BUILT_IN.manifest.chat;
       expect(note.pt).not.toBe(note.en);
-      await input.fill('What does this code do?\n```ts\nentry.count -= count;\n```');
+      await setText(input, 'What does this code do?\n```ts\nentry.count -= count;\n```');
       await input.press('Enter');
       await expect.poll(() => window.answers.count()).toBe(numAnswers + 2);
       await expect.poll(() => window.answers.last().getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
@@ -146,7 +146,7 @@ editorSuite(
       await window.runCommand(`Kvasir: ${portuguese['command.openChat']}`);
       const question = async () => {
         const count = await window.answers.count();
-        await window.chat.locator('textarea').fill('Para que serve este arquivo?');
+        await setText(window.chat.locator('textarea'), 'Para que serve este arquivo?');
         await window.chat.locator('textarea').press('Enter');
         await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(count + 1);
         await expect

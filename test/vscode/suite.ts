@@ -97,6 +97,9 @@ export function editorSuite(
       await window.picture(path.join('.cache/editor-failures', `${name} ${task.name}.png`.replace(/[^\w.]+/g, '-')));
       // The end of the report repeats the stack.
       for (const error of task.result.errors ?? []) error.stack += `\nEnd of Kvasir's log:\n${window.logTail(30)}`;
+      // The next attempt begins without what this one left open.
+      await window.press('Escape');
+      await window.runCommand('Notifications: Clear All Notifications');
     });
     afterAll(async () => {
       await window?.close();

@@ -11,6 +11,9 @@ export default defineConfig({
     hookTimeout: 180_000,
     // The default of one second is too short for a window on a busy machine.
     expect: { poll: { timeout: 20_000 } },
+    // A window, a browser and an extension host race each other on a busy machine. The report names each test that
+    // needed its second attempt, with its error.
+    retry: 1,
     pool: 'forks',
     maxWorkers: WORKERS,
     sequence: {
