@@ -193,9 +193,9 @@ const hasWord = (line: string, word: string): boolean => line.split(/[^\p{L}\p{N
 
 /** The names between the brackets of a function's header, also those of types. */
 const parametersIn = (header: string): string[] =>
-  /\(([^()]*)\)/
-    .exec(header)?.[1]
-    ?.match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
+  /\([^()]*\)|[\w$]+\s*=>/
+    .exec(header)?.[0]
+    .match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
     ?.filter((name) => name !== 'self') ?? [];
 
 /** Whether two headers belong to functions of the same name, or of names with a common word. */
@@ -207,8 +207,13 @@ function areAlike(one: string, other: string): boolean {
   return name === otherName || nameWords(name).some((word) => words.includes(word));
 }
 
+/** The name before a function that is assigned or the value of a property: `a.b = function (`, `b: T = (`, `'b': (`. */
+const ASSIGNED =
+  /^(?:(?:export|default|public|private|protected|static|readonly|override)\s+)*(?:[\w$]+\.)*['"]?([\w$]+)['"]?\s*(?::[^=(]*)?[=:]\s*(?:async\s*)?(?:function\b|\(|[\w$]+\s*=>)/;
+
 function nameIn(header: string): string | undefined {
   const name = (/\b(?:const|let|var|def|function\*?|fn|func)\s+([\w$]+)/.exec(header) ??
+    ASSIGNED.exec(header) ??
     /([\w$]+)\s*(?:<[^()]*>)?\(/.exec(header))?.[1];
   return name !== undefined && !/^(if|for|while|switch|catch|match|with|elif|function)$/.test(name) ? name : undefined;
 }

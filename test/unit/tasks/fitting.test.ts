@@ -129,6 +129,22 @@ describe('a copied body', () => {
     expect(shown('ledger.ts', marked, written)).toBe(expected);
   });
 
+  it.each([
+    'prices.show = function (cents: number): string',
+    'prices.show = cents =>',
+    'const prices = {\n  show: (cents: number): string =>',
+    'const prices = {\n  show: async function (cents: number): string',
+    "const prices = {\n  'show': (cents) =>",
+    'class Prices {\n  private readonly show: Formatter = (cents: number): string =>',
+  ])('is cut in a function without a keyword before its name: %s', (header) => {
+    const body =
+      "const euros = Math.floor(cents / 100);\n    const rest = String(cents % 100).padStart(2, '0');\n    return '';";
+    const indent = header.includes('\n') ? '    ' : '  ';
+    const marked = `${NEW(header, `${indent}|`)}${header.includes('\n') ? '}\n' : ''}`;
+    expect(shown('ledger.ts', marked, body.replaceAll('    ', indent))).toBe('const euros = Math.floor(cents / 100);');
+    expect(shown('ledger.ts', marked.replaceAll('show', 'format'), body.replaceAll('    ', indent))).toContain('rest');
+  });
+
   it('may complete a word that it uses', () => {
     const marked = 'def each(rows):\n    e = 1\n    return rows\n\n\ndef drop(store):\n    store.update(lambda tabl|\n';
     expect(shown('a.py', marked, 'e: table.clear())')).toBe('e: table.clear())');
