@@ -62,7 +62,9 @@ const EN = {
       members: 'methods,members,fields,properties,attributes|have,has,class,and',
       owner: '# belong,# belongs,owner of #,class has #|class,to,has',
       base: 'base class,superclass,parent class,# extend,# inherit|class,from,have',
-      purpose: '# do,# for,# used for,purpose of #,explain #,describe #|',
+      purpose:
+        '# do,# does,# for,# is for,# used for,# is used for,purpose of #,explain #,describe #,' +
+        'what is #,what # is,# mean,# means,meaning of #|explain,describe,can you,could you,for,used for',
       ...CHANGE_KEYWORDS.en.ofName,
     },
     /** Words without a meaning of their own. */
@@ -148,7 +150,9 @@ const PT: typeof EN = {
       members: 'métodos,membros,campos,propriedades,atributos|tem,possui,classe',
       owner: '# pertence,pertence #,classe tem #|classe,tem,que',
       base: 'classe base,superclasse,classe mãe,# herda,# estende|classe',
-      purpose: '# faz,faz #,serve #,# serve,propósito #,finalidade #,explique #,explica #,descreva #|para',
+      purpose:
+        '# faz,faz #,serve #,# serve,propósito #,finalidade #,explique #,explica #,explicar #,descreva #,' +
+        'o que é #,que # é,# significa,significa #|para,explique,explica,explicar,pode,você',
       ...CHANGE_KEYWORDS.pt.ofName,
     },
     fillers:
