@@ -8,6 +8,7 @@ import { CHAT_VIEW, ChatView } from './chat/chatView.ts';
 import { DOCUMENTS, mayBeKept, toggleLanguage } from './completion/filter.ts';
 import {
   ACCEPTED_COMMAND,
+  DISMISS_COMMAND,
   type CompletionProvider,
   createCompletionProvider,
 } from './completion/completionProvider.ts';
@@ -142,6 +143,7 @@ function commands(
   const commitMessage = new CommitMessage(host, settings);
   return [
     command(ACCEPTED_COMMAND, () => completion.accepted()),
+    command(DISMISS_COMMAND, () => completion.dismiss()),
     command('kvasir.snooze', () => snooze.choose()),
     command('kvasir.endSnooze', () => snooze.end()),
     command('kvasir.toggleLanguage', () => toggleLanguage(settings)),

@@ -21,6 +21,8 @@ import type { Snooze } from './snooze.ts';
 import { Trigger } from './trigger.ts';
 
 export const ACCEPTED_COMMAND = 'kvasir.completionAccepted';
+/** For the Escape key, while a text on the screen grows. */
+export const DISMISS_COMMAND = 'kvasir.dismissCompletion';
 
 /** What a provider works with. */
 export interface CompletionServices {
@@ -140,6 +142,10 @@ export class CompletionProvider implements vscode.InlineCompletionItemProvider {
   accepted(): void {
     if (this.last) this.last.accepted = true;
     this.#log.accepted();
+  }
+
+  dismiss(): Promise<void> {
+    return this.#late.dismiss();
   }
 
   /** Forgets all completions. The next one comes from the engine. */

@@ -19,6 +19,12 @@ const MAX_REFRESH_MS = 2000;
 /** Time between two updates of a growing text, chosen for reading. */
 const REFRESH_MS = 400;
 
+/**
+ * Set while a request outlives the editor's question. The keybinding in package.json then gives Escape to `dismiss`.
+ * VS Code does not tell an extension that the user has dismissed a text.
+ */
+const GROWS = 'kvasir.completionGrows';
+
 /** A position in one version of a document. */
 export interface Spot {
   docId: string;
@@ -44,6 +50,7 @@ export class LateDisplay implements vscode.Disposable {
   #isRefreshing = false;
   /** What is to be shown after that. */
   #due: (() => void) | undefined;
+  #grows = false;
 
   /**
    * Shows what `request` writes from now on. `returned` is what the editor is given now. `onEnd` is called when the
@@ -59,6 +66,7 @@ export class LateDisplay implements vscode.Disposable {
     }
     request.late = true;
     this.#watched.set(request, { document, returned, at, onEnd });
+    this.#setContext();
     const subscription = request.onChange(() => {
       if (request.ended) {
         subscription.dispose();
@@ -75,15 +83,30 @@ export class LateDisplay implements vscode.Disposable {
     return true;
   }
 
+  /** Hides the text on the screen and ends the requests. Otherwise the text would come back when it has grown. */
+  async dismiss(): Promise<void> {
+    for (const request of [...this.#watched.keys()]) request.abort();
+    await vscode.commands.executeCommand('editor.action.inlineSuggest.hide');
+  }
+
   dispose(): void {
     for (const { timer } of this.#watched.values()) clearTimeout(timer);
     this.#watched.clear();
+    this.#setContext();
     this.#due = undefined;
+  }
+
+  #setContext(): void {
+    const grows = this.#watched.size > 0;
+    if (grows === this.#grows) return;
+    this.#grows = grows;
+    void vscode.commands.executeCommand('setContext', GROWS, grows);
   }
 
   #end(request: CompletionRequest): void {
     const watched = this.#watched.get(request);
     this.#watched.delete(request);
+    this.#setContext();
     if (!watched) return;
     clearTimeout(watched.timer);
     watched.onEnd();

@@ -36,6 +36,7 @@ editorSuite(
     ...FILES,
     'src/typed.ts': STUB.before + STUB.after,
     'src/body.ts': BODY.before + BODY.after,
+    'src/dismissed.ts': BODY.before + BODY.after,
     'src/secret.key': EXCLUDED.before + EXCLUDED.after,
   },
   (editor) => {
@@ -72,6 +73,22 @@ editorSuite(
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
       expect(await window.editorText()).toContain(`\n    ${whole}\n  }\n`);
       expect(await window.savedText('src/typed.ts')).toBe(typed.before + whole + typed.after);
+    });
+
+    test('after Escape a block that is still being written does not come back', async () => {
+      const window = editor();
+      const { line, column } = cursorOf(BODY);
+      await window.openFile('src/dismissed.ts', line, column);
+      await window.runCommand('Kvasir: Clear Cache');
+      // A completion while typing is shown in parts.
+      await window.type(' ');
+      await window.press('Backspace');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE, interval: 20 }).not.toBe('');
+      await window.press('Escape');
+      await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
+      // Observes for three seconds; does not wait for an event.
+      for (const end = performance.now() + 3_000; performance.now() < end; await window.page.waitForTimeout(100))
+        expect(await window.ghostText()).toBe('');
     });
 
     test('a block is completed up to the closing bracket that already exists', async () => {

@@ -120,6 +120,7 @@ export const editor = {
   notebooks: [] as { uri: { toString(): string }; cells: FakeDocument[] }[],
   /** Executed commands with their first arguments. */
   commands: [] as unknown[][],
+  contexts: {} as Record<string, unknown>,
   /** The command ends when the returned promise does. */
   onCommand: (_name: string): unknown => undefined,
   /** Paths of the workspace folders. */
@@ -135,6 +136,7 @@ export const editor = {
       providers: new Set(),
       notebooks: [],
       commands: [],
+      contexts: {},
       onCommand: () => {},
       folders: ['/w'],
       picks: undefined,
@@ -209,6 +211,10 @@ export const vscodeApi = {
   },
   commands: {
     executeCommand: async (...command: unknown[]) => {
+      if (command[0] === 'setContext') {
+        editor.contexts[command[1] as string] = command[2];
+        return;
+      }
       editor.commands.push(command);
       await editor.onCommand(command[0] as string);
     },

@@ -77,7 +77,12 @@ describe('surroundings', () => {
     expect(manifest.extensionKind).toEqual(['workspace']);
     expect(capabilities.virtualWorkspaces.supported).toBe(true);
     expect(manifest.activationEvents).toEqual(['onStartupFinished']);
-    expect(contributes.keybindings).toBeUndefined();
+  });
+  it('take no key, except Escape while a completion grows', () => {
+    const [{ key, when }, ...others] = contributes.keybindings as [{ key: string; when: string }];
+    expect(others).toEqual([]);
+    expect(key).toBe('escape');
+    expect(when).toMatch(/^kvasir\.completionGrows && inlineSuggestionVisible && /);
   });
   it('have the names that the code uses', () => {
     expect(contributes.languageModelChatProviders.map(({ vendor }) => vendor)).toEqual(['kvasir']);

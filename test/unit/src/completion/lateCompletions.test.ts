@@ -75,6 +75,23 @@ describe('an answer that comes after the editor has stopped waiting', () => {
     expect(editor.commands).toEqual([]);
   });
 
+  test('after Escape a growing text does not come back', async () => {
+    const h = harness('f(|)\n');
+    h.ask();
+    await wait(60);
+    const [request] = h.engine.running as [ScriptedRequest];
+    request.chunk('a');
+    await wait(700);
+    expect(editor.contexts['kvasir.completionGrows']).toBe(true);
+    await h.provider.dismiss();
+    expect(editor.commands).toEqual([['editor.action.inlineSuggest.hide']]);
+    expect(editor.contexts['kvasir.completionGrows']).toBe(false);
+    expect(h.engine.running).toEqual([]);
+    request.chunk('b');
+    await wait(2000);
+    expect(editor.commands).toEqual([['editor.action.inlineSuggest.hide']]);
+  });
+
   test('an answer that grows slowly is shown in steps, not at every token', async () => {
     const h = harness('f(|)\n');
     h.ask();
