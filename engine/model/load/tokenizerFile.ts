@@ -43,6 +43,7 @@ export function checkTokenizerJson(json: Record<string, unknown>, vocabSize = MA
       );
   }
   checkMerges(model.merges, tokens, model.continuing_subword_prefix);
+  checkAddedIds(added as readonly { content: string; id: number }[] | undefined, vocab);
   for (const token of others) tokens.add(token);
   for (const [stage, list] of Object.entries(STAGES)) checkStage(json[stage], stage, list);
   return tokens;
@@ -77,6 +78,23 @@ function addedTokens(added: unknown): Set<string> {
     tokens.add(token.content);
   }
   return tokens;
+}
+
+/**
+ * The reference library numbers added tokens that are not in the vocabulary itself, in their order, and ignores ids of
+ * the file that differ.
+ */
+function checkAddedIds(added: readonly { content: string; id: number }[] | null | undefined, vocab: object): void {
+  const given = new Map(Object.entries(vocab) as [string, number][]);
+  let next = given.size;
+  for (const { content, id } of added ?? []) {
+    if (content === '') continue;
+    const known = given.get(content);
+    if (known === undefined && id !== next)
+      throw invalid(`${FILE}: added_tokens gives ${shown(content)} the id ${id}, but its place is ${next}: ${AGAIN}.`);
+    given.set(content, known ?? id);
+    next = Math.max(next, (known ?? id) + 1);
+  }
 }
 
 /** As the reference library: both parts of a merge and the whole must be tokens of the vocabulary. */

@@ -54,6 +54,28 @@ describe('flags of added tokens', () => {
   });
 });
 
+// The reference library numbers them itself, after the vocabulary, and ignores the ids of the file.
+it.each([
+  [[2, 3], undefined],
+  [[2, 4], /added_tokens gives "<b>" the id 4, but its place is 3/],
+  [[3, 2], /added_tokens gives "<a>" the id 3, but its place is 2/],
+  [[2, 2], /added_tokens gives "<b>" the id 2, but its place is 3/],
+])('ids of added tokens that the reference would not give are refused: %j', (ids, refusal) => {
+  const added = ['<a>', 'x', '<b>'].map((content) => ({ content, special: true }));
+  const json = {
+    added_tokens: [
+      { ...added[0], id: ids[0] },
+      { ...added[1], id: 99 },
+      { ...added[2], id: ids[1] },
+    ],
+    decoder: { type: 'ByteLevel' },
+    pre_tokenizer: { type: 'ByteLevel', add_prefix_space: false },
+    model: { type: 'BPE', vocab: { x: 0, y: 1 }, merges: [] },
+  };
+  if (refusal) expect(() => Tokenizer.fromJson(json)).toThrow(refusal);
+  else expect(Tokenizer.fromJson(json).idOf('<b>')).toBe(3);
+});
+
 it('text of a user has added tokens that are text, and no control tokens', () => {
   const form = file.flags.find(({ name }) => name === 'llama3 plain') as Form;
   const tokenizer = read(form);
