@@ -120,6 +120,8 @@ function callersAnswer({ name, owner }: FactQuery, called: readonly Definition[]
   const isCallable =
     from.length > 0 || called.some(({ parameters, kind }) => parameters !== undefined || kind === 'class');
   if (lines.length === 0 && others.length > 0 && !isCallable) return words.appears(n, placesOf(others, source));
+  // A constant that is not used is no function that is not called.
+  if (lines.length + others.length === 0 && !isCallable) return words.onlyDefined(n, path);
   const also = others.length > 0 && owner === undefined ? [words.alsoAppears(placesOf(others, source))] : [];
   const first = lines.length > 0 ? words.called(n, placesOf(lines, source)) : words.notCalled(n, path);
   return [first, ...also].join(first.includes('\n') ? '\n\n' : ' ');

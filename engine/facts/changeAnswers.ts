@@ -98,8 +98,9 @@ function throwsAnswer({ name, owner }: FactQuery, { facts, words }: Source): str
 const thrownIn = ({ name, line, inner }: Throw, words: Source['words']): string =>
   `${name === undefined ? words.aValue : quoted(name)} ${words.line(line)}${inner ? ` ${words.inInner}` : ''}`;
 
-function throwersAnswer(_: FactQuery, { facts, words, path }: Source): string | undefined {
+function throwersAnswer(_: FactQuery, { facts, words, path, text }: Source): string | undefined {
   const { throws } = facts.changes;
+  if (text.trim() === '') return undefined;
   if (throws.length === 0) return facts.broken ? undefined : words.noThrowers(path);
   const list = [...byFunction(throws)].map(([within, some]) => {
     const what = some.map((each) => thrownIn(each, words));

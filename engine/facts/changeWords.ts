@@ -30,7 +30,8 @@ export const CHANGE_KEYWORDS = {
     ofFile: {
       throwers:
         `${pairs(EN_WHO, EN_THROW)},exceptions thrown,errors thrown,exceptions raised,errors raised,` +
-        `are thrown,are raised,% throw,% raise|${EN_WHO},an,any,exception,exceptions,error,errors,where,` +
+        `are thrown,are raised,be thrown,be raised,error thrown,exception thrown,error raised,exception raised,` +
+        `throw statements,raise statements,% throw,% raise|${EN_WHO},an,any,exception,exceptions,error,errors,where,` +
         'in,can,directly',
       assigned:
         'names are assigned,variables are assigned,fields are assigned,names are changed,' +
@@ -50,15 +51,19 @@ export const CHANGE_KEYWORDS = {
         `${EN_WHO},can`,
       thrown:
         `thrown,raised,${pairs(EN_WHO, EN_THROW, ' #')},${pairs('it,%,we', 'throw,raise', ' #')}|` +
-        `${EN_WHO},where,which line,what line,lines,on,in,exception,error,it,we,can,be`,
-      throwsOf: `# throw,# raise,thrown by #,raised by #|exceptions,exception,errors,error,can,could,an,any,directly`,
+        `${EN_WHO},where,which line,what line,on which line,on what line,in which line,in what line,lines,` +
+        'exception,error,it,we,can,be',
+      throwsOf:
+        '# throw,# raise,# panic,thrown by #,raised by #,thrown in #,raised in #|exceptions,exception,errors,error,' +
+        'can,could,be,an,any,directly',
     },
   },
   pt: {
     ofFile: {
       throwers:
         `${pairs(PT_WHO, PT_THROW)},exceções são lançadas,erros são lançados,são lançadas,são lançados,` +
-        `% lança|${PT_WHO},exceção,exceções,erro,erros,uma,um,onde,lançadas,lançados,diretamente`,
+        `ser lançadas,ser lançados,erro é lançado,exceção é lançada,% lança|${PT_WHO},podem,` +
+        `exceção,exceções,erro,erros,uma,um,onde,lançadas,lançados,diretamente`,
       assigned:
         'nomes são atribuídos,variáveis são atribuídas,variáveis são alteradas,variáveis são modificadas,' +
         'variáveis mudam,campos são alterados,campos são atribuídos|onde',
@@ -78,8 +83,8 @@ export const CHANGE_KEYWORDS = {
         `lançado,lançada,levantado,levantada,disparado,disparada,${pairs(PT_WHO, PT_THROW, ' #')}|` +
         `${PT_WHO},onde,em que linha,em qual linha,é,está,exceção,erro,ser,pode`,
       throwsOf:
-        '# lança,# levanta,# dispara,# pode lançar,# pode levantar,lançadas por #,lançados por #|exceções,' +
-        'exceção,erros,erro,uma,um,alguma,algum,diretamente',
+        '# lança,# levanta,# dispara,# pode lançar,# pode levantar,lançadas por #,lançados por #,lançadas em #,' +
+        'lançados em #|podem,ser,exceções,exceção,erros,erro,uma,um,alguma,algum,diretamente',
     },
   },
 };
@@ -99,6 +104,7 @@ export const ENTRY_NAMES = {
 const EN = {
   assigned: (name: string, places: string) => `${name} is assigned${places}`,
   firstValue: (places: string) => `Its first value is${places}`,
+  onlyDefined: (name: string, path: string) => `In ${path}, ${name} appears only where it is defined.`,
   notAssigned: (name: string, path: string) => `No assignment in ${path} changes ${name}.`,
   callsOn: (places: string) => `Calls on it may change it${places}`,
   noComment: (name: string) => `No comment says what ${name} does.`,
@@ -127,6 +133,7 @@ const EN = {
 const PT: typeof EN = {
   assigned: (name, places) => `${name} é atribuído${places}`,
   firstValue: (places) => `Seu primeiro valor está${places}`,
+  onlyDefined: (name, path) => `Em ${path}, ${name} só aparece onde é definido.`,
   notAssigned: (name, path) => `Nenhuma atribuição em ${path} altera ${name}.`,
   callsOn: (places) => `Chamadas nele podem alterá-lo${places}`,
   noComment: (name) => `Nenhum comentário diz o que ${name} faz.`,

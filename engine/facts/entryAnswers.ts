@@ -17,7 +17,7 @@ const titleOf = (kind: EntryKind, { language }: Words): string => {
 export function entryAnswer(query: FactQuery, entries: readonly Entry[], source: Source): string | undefined {
   const { kind, name, only, entry: asked } = query;
   const { words, path } = source;
-  if (kind === 'where') {
+  if (kind === 'where' || kind === 'changes') {
     const lines = entries
       .filter((each) => each.name === name || each.name.endsWith(`.${name}`))
       .map(({ line }) => line);
@@ -26,9 +26,18 @@ export function entryAnswer(query: FactQuery, entries: readonly Entry[], source:
   // Such a file is for what it defines.
   if ((kind === 'purpose' && name === '') || (kind === 'outline' && only === undefined))
     return entries.length === 0 ? words.nothing(path) : `${words.outline(path)}\n\n${outline(entries, words)}`;
+  const tables = kind === 'entries' ? tomlTables(asked, entries, source) : undefined;
+  if (tables !== undefined) return tables;
   const kinds = kind === 'entries' ? asked : kind === 'outline' ? only?.map((part) => OF_PARTS[part]) : undefined;
   if (!kinds || kinds.some((each) => each === undefined || !isOfFile(each, entries, path))) return undefined;
   return kinds.map((each) => listOf(each as EntryKind, entries, source)).join('\n\n');
+}
+
+/** TOML calls its sections tables. */
+function tomlTables(asked: FactQuery['entry'], entries: readonly Entry[], { words, path }: Source): string | undefined {
+  if (asked?.length !== 1 || !(asked[0] === 'table' || asked[0] === 'heading') || !/\.toml`?$/.test(path))
+    return undefined;
+  return words.of(titleOf('table', words), path, words.listedNames(entries.filter(({ isTable }) => isTable)));
 }
 
 /** Whether such a file can have entries of a kind. An SQL file has no headings. */

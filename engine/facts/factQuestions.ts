@@ -26,6 +26,11 @@ export interface Question {
 const IDENTIFIER = /^#?[\p{L}_$][\p{L}\p{N}_$]*(?:[.#][\p{L}_$][\p{L}\p{N}_$]*)*$/u;
 /** A name that may be an ordinary word. */
 const PLAIN = /^\p{Ll}+$/u;
+/** In backticks, the name of a key or a heading. */
+const WORDED = /^[\p{L}\p{N}_][\p{L}\p{N}_ -]*$/u;
+/** "Does it throw anything?" asks for no name. */
+const ANYTHING =
+  /(?<= (?:throws?|raises?|panics?|lanç\S+|levanta\S*)) (?:anything|something|algo|alguma coisa)(?=\s|$)/giu;
 
 const plain = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 
@@ -104,7 +109,9 @@ function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], 
   const bare = sentence.replace(vocabulary.noun, '#');
   const merged = bare.replace(DETERMINER, '#');
   if (name && !name.isMarked && PLAIN.test(name.text) && !isSurelyName(tokens, bare === sentence)) return [];
-  const query = name ? pathOf(name.text) : { name: '' };
+  // `this.total` is a field of the class around the code that says so.
+  const path = name?.text.replace(/^(?:this|self)\.(?=[\p{L}_$#])/u, '');
+  const query = path ? pathOf(path) : { name: '' };
   return (name ? vocabulary.nameIntents : vocabulary.fileIntents).flatMap(({ kind, need, may }): Question[] => {
     const rest = merged.replace(need, (phrase) => (phrase.includes('#') ? '#' : ''));
     if (rest === merged || rest.replace(may, '').trim() !== '') return [];
@@ -129,7 +136,7 @@ function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], 
 }
 
 const ASKS =
-  /^(?:(?:[oi]n )?(?:what|which)|where|who|does|is|are|(?:em )?(?:que|qual|quais)|o que|onde|quem|para que)\b/i;
+  /^(?:(?:[oi]n )?(?:what|which)|where|who|does|is|are|(?:em )?(?:que|qual|quais)|o que|onde|quem|para que|existe|há|tem)\b/i;
 
 /** These stand for something that the question does not name. */
 const PRONOUNS = new Set(
@@ -156,7 +163,10 @@ function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[],
   const tokens: string[] = [];
   const names: { text: string; isMarked: boolean }[] = [];
   const files: string[] = [];
-  for (const { 0: token, index } of said.replace(/['’]s\b/g, ' is').matchAll(/`[^`]+`(?:\(\))?|[^\s,`]+/gu)) {
+  for (const { 0: token, index } of said
+    .replace(ANYTHING, '')
+    .replace(/['’]s\b/g, ' is')
+    .matchAll(/`[^`]+`(?:\(\))?|[^\s,`]+/gu)) {
     const isMarked = /^`|\(\)$/.test(token);
     const bare = token.replace(/\(\)$/, '').replace(/^`|`$/g, '').replace(/\(\)$/, '');
     const word = plain(bare);
@@ -167,7 +177,7 @@ function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[],
     } else if (!isMarked && PRONOUNS.has(word) && word !== 'it' && word !== 'ele') return undefined;
     else if (!isMarked && words.has(word) && (index === 0 || bare === bare.toLowerCase())) tokens.push(word);
     else if (!isMarked && isFirst && (word === 'it' || word === 'ele')) tokens.push('%');
-    else if (IDENTIFIER.test(bare)) {
+    else if (IDENTIFIER.test(bare) || (isMarked && WORDED.test(bare))) {
       tokens.push('#');
       names.push({ text: bare, isMarked });
     } else return undefined;

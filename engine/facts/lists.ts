@@ -36,14 +36,20 @@ function firsts(some: readonly Definition[]): Definition[] {
 /** In a tree with errors, a function may be a method of a class. */
 const isKnown = ({ kind, broken }: Definition): boolean => kind !== 'function' || !broken;
 
-export function outlineAnswer(asked: readonly Part[] | undefined, source: Source): string {
+/** What is read of other languages. */
+const OF_PARTIAL: readonly Part[] = ['functions', 'methods', 'classes'];
+
+/** Undefined if kinds are asked for that are not read in this language. */
+export function outlineAnswer(asked: readonly Part[] | undefined, source: Source): string | undefined {
   const { facts, words, path } = source;
+  if (facts.partial && asked?.some((part) => !OF_PARTIAL.includes(part))) return undefined;
   // In most other languages functions are methods.
   const only = facts.partial && asked?.includes('functions') ? [...new Set([...asked, 'methods' as const])] : asked;
   const known = firsts(facts.definitions.filter(isKnown));
   const partly = facts.broken ? [words.partly] : [];
   if (only) return [...kindsOf(only, known, source), ...partly].join(' ');
   const all = wholeOutline(known, words);
+  if (all === '' && facts.partial) return undefined;
   return [all === '' ? words.nothing(path) : `${words.outline(path)}\n\n${all}`, ...partly].join('\n\n');
 }
 

@@ -54,7 +54,10 @@ const EN = {
     },
     /** Questions about one name. */
     ofName: {
-      where: 'where,which line,what line|defined,declared,implemented,imported,located,from,come,on,in',
+      where:
+        'where,which line,what line,is there,exist,value of #,a function called #,a class called #,a method called #|' +
+        'defined,declared,implemented,imported,located,from,come,on,in,function called #,class called #,' +
+        'method called #,have,has',
       signature: 'parameters,params,arguments,args,signature,# take,# accept|have,has,take,accept,for,need',
       returns: '# return,return type,return value,returned by #|type,value,for,of,have',
       callers:
@@ -68,13 +71,15 @@ const EN = {
       ...CHANGE_KEYWORDS.en.ofName,
     },
     /** Words without a meaning of their own. */
-    fillers: 'what,which,is,are,does,do,the,a,an,of,all,there,here,please,list,show,me,tell',
+    fillers: 'what,which,how many,is,are,does,do,the,a,an,of,all,there,here,please,list,show,me,tell',
     /** The attached file. */
     file:
       'in this file,in the file,of this file,of the file,from this file,this file,the file,this module,' +
       'in %,of %,from %',
     /** Words that may stand right before or after a name. */
-    nouns: 'class,function,method,field,property,type,interface,enum,constant,variable,constructor,table,view,key',
+    nouns:
+      'class,function,method,field,property,type,interface,enum,constant,variable,constructor,table,view,key,' +
+      'section,heading,chapter',
   },
   titles: { accessors: 'Accessors', imports: 'Imports', exports: 'Exports' },
   of: (label: string, subject: string, list: string) => `${label} of ${subject}: ${list || 'none'}.`,
@@ -140,7 +145,7 @@ const PT: typeof EN = {
     },
     ofName: {
       where:
-        'onde,em que linha,em qual linha|definido,definida,declarado,declarada,importado,importada,fica,' +
+        'onde,em que linha,em qual linha,existe,valor de #,função chamada #,classe chamada #,método chamado #|definido,definida,declarado,declarada,importado,importada,fica,' +
         'está,vem,encontra',
       signature: 'parâmetros,argumentos,assinatura,# recebe,# aceita|tem,recebe,aceita',
       returns: '# retorna,tipo de retorno,retorno,# devolve|tipo,valor',
@@ -156,12 +161,14 @@ const PT: typeof EN = {
       ...CHANGE_KEYWORDS.pt.ofName,
     },
     fillers:
-      'que,o,a,os,as,um,uma,qual,quais,e,são,de,do,da,dos,das,no,na,há,existem,aqui,liste,lista,mostre,' +
+      'que,o,a,os,as,um,uma,qual,quais,quantos,quantas,e,são,de,do,da,dos,das,no,na,há,existem,aqui,liste,lista,mostre,' +
       'me,todas,todos,este,esta',
     file:
       'neste arquivo,nesse arquivo,no arquivo,deste arquivo,do arquivo,este arquivo,esse arquivo,' +
       'o arquivo,em %,no %,de %,do %',
-    nouns: 'classe,função,método,campo,propriedade,tipo,interface,enum,constante,variável,construtor,tabela,chave',
+    nouns:
+      'classe,função,método,campo,propriedade,tipo,interface,enum,constante,variável,construtor,tabela,chave,' +
+      'seção,título,capítulo',
   },
   titles: { accessors: 'Acessores', imports: 'Importações', exports: 'Exportações' },
   of: (label, subject, list) => `${label} de ${subject}: ${list || 'não há'}.`,

@@ -13,6 +13,8 @@ export interface Entry {
   line: number;
   /** 0 at the top level. */
   depth: number;
+  /** A table of TOML. */
+  isTable?: true;
 }
 
 const FORMATS: Readonly<Record<string, readonly string[]>> = {
@@ -66,12 +68,16 @@ function sqlEntries(lines: readonly string[]): Entry[] {
   });
 }
 
-/** Blanks SQL comments and the content of strings, so that no word in them counts. */
+/** Between dollar signs stands the body of a function, or with `DO` code that runs at once. */
+const DOLLARS = /(\bdo\s+(?:language\s+\w+\s+)?)?(\$(?:[A-Za-z_]\w*)?\$)[\s\S]*?(?:\2|$)/gi;
+
+/** Blanks SQL comments, strings and bodies of functions, so that no word in them counts. */
 function withoutComments(lines: readonly string[]): string[] {
   const blank = (text: string): string => text.replace(/[^\n]/g, ' ');
   return lines
     .join('\n')
     .replace(/--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^']|'')*(?:'|$)/g, blank)
+    .replace(DOLLARS, (body, runs) => (runs === undefined ? blank(body) : body))
     .split('\n');
 }
 
@@ -125,6 +131,7 @@ const TOML_TEXT = /"""|'''/g;
 /** Tables, and the keys in them. */
 function tomlEntries(lines: readonly string[]): Entry[] {
   let inTable = 0;
+  const tables = new Set<string>();
   let inText = false;
   return lines.flatMap((line, i): Entry[] => {
     const wasText = inText;
@@ -132,15 +139,18 @@ function tomlEntries(lines: readonly string[]): Entry[] {
     if (wasText) return [];
     const table = /^\s*\[{1,2}\s*([^\]]+?)\s*\]{1,2}\s*(?:#.*)?$/.exec(line)?.[1];
     if (table !== undefined) {
-      inTable = 1;
-      return [{ kind: 'key', name: table, line: i + 1, depth: 0 }];
+      // Under the longest table above that it is part of.
+      const depth = [...tables].filter((each) => table.startsWith(`${each}.`)).length;
+      tables.add(table);
+      inTable = depth + 1;
+      return [{ kind: 'key', name: table, line: i + 1, depth, isTable: true }];
     }
     const key = /^\s*((?:[\w-]+|"[^"]*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"[^"]*"|'[^']*'))*)\s*=/.exec(line)?.[1];
     return key === undefined ? [] : [{ kind: 'key', name: key.replace(/["']/g, ''), line: i + 1, depth: inTable }];
   });
 }
 
-/** ATX headings outside code blocks and comments. */
+/** Headings outside code blocks and comments: after `#`, or above a line of `=` or `-`. */
 function headings(lines: readonly string[]): Entry[] {
   let fence: string | undefined;
   let inComment = false;
@@ -165,7 +175,22 @@ function headings(lines: readonly string[]): Entry[] {
     const [, marks = '', written = ''] = wasComment
       ? []
       : (/^ {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*$/.exec(line) ?? []);
+    const under = wasComment || inComment ? undefined : underlined(lines, i);
+    if (under !== undefined) return [{ kind: 'heading', name: line.trim(), line: i + 1, depth: under }];
     const title = written.replace(/<!--.*?-->/g, '').trim();
     return title === '' ? [] : [{ kind: 'heading', name: title, line: i + 1, depth: marks.length - 1 }];
   });
+}
+
+/** The depth of a heading of one line that the next line underlines. Undefined for any other line. */
+function underlined(lines: readonly string[], at: number): number | undefined {
+  const mark = /^ {0,3}(=+|-+)[ \t]*$/.exec(lines[at + 1] ?? '')?.[1];
+  const [above = '', line = ''] = [at > 0 ? lines[at - 1] : '', lines[at]];
+  // Not a list, a quote, a table or code. A paragraph of several lines is no name.
+  if (mark === undefined || !/^ {0,3}[^\s#>|`~<*+-]/.test(line) || /^ {0,3}\d+[.)]\s/.test(line)) return undefined;
+  return above.trim() === '' || /^ {0,3}#{1,6}\s|^ {0,3}(?:=+|-+)\s*$/.test(above)
+    ? mark.startsWith('=')
+      ? 0
+      : 1
+    : undefined;
 }

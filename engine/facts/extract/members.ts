@@ -15,8 +15,17 @@ export interface Parameter {
 /** Offsets of the declaration without its body. */
 export const headOf = (node: Node, about: Node) => ({
   from: node.startIndex,
-  to: about.childForFieldName('body')?.startIndex ?? node.endIndex,
+  to: headEnd(about) ?? node.endIndex,
 });
+
+/** Where the body begins, or a comment right before it. Undefined without a body. */
+function headEnd(about: Node): number | undefined {
+  const body = about.childForFieldName('body');
+  if (!body) return undefined;
+  let first: Node = body;
+  while (first.previousSibling?.type === 'comment') first = first.previousSibling;
+  return first.startIndex;
+}
 
 export function parametersOf(node: Node, isMember: boolean): Parameter[] {
   const one = node.childForFieldName('parameter');

@@ -89,16 +89,26 @@ describe('exceptions', () => {
     'Lançam diretamente em `src/ledger.ts`:\n\n- `Ledger.add`: `OverdraftError` (linha 7)\n' +
     '- `Ledger.each`: `one` (linha 12) em uma função interna\n\nO que chamam também pode lançar.';
   it.each([
+    ['Where is `OverdraftError` thrown?', THROWN],
     ['Where is OverdraftError thrown?', THROWN],
+    ['On which line is OverdraftError thrown?', THROWN],
     ['Which functions throw OverdraftError?', THROWN],
     ['Where is `OverdraftError` raised?', THROWN],
     ['Onde é lançado o OverdraftError?', THROWN.replace('is thrown in line', 'é lançado na linha')],
     ['Which methods can raise an exception?', THROWERS],
     ['which functions throw', THROWERS],
+    ['Which errors can be thrown?', THROWERS],
+    ['Where is an error thrown?', THROWERS],
+    ['List all throw statements', THROWERS],
+    ['Que erros podem ser lançados?', THROWERS_PT],
     ['What throws in this file?', THROWERS],
     ['Quais métodos podem lançar uma exceção?', THROWERS_PT],
     ['Quais funções lançam erros?', THROWERS_PT],
     ['What does add throw?', '`add` throws `OverdraftError` (line 7) directly.'],
+    ['Which exceptions can be thrown in add?', '`add` throws `OverdraftError` (line 7) directly.'],
+    ['Does add throw anything?', '`add` throws `OverdraftError` (line 7) directly.'],
+    ['add lança alguma coisa?', undefined],
+    ['O que pode ser lançado em add?', undefined],
     ['Does quiet throw?', '`quiet` throws nothing directly. What it calls may throw.'],
     ['O que add lança?', '`add` lança `OverdraftError` (linha 7) diretamente.'],
     ['Where is TypeError thrown?', '`TypeError` does not appear in `src/ledger.ts`.'],
@@ -107,6 +117,10 @@ describe('exceptions', () => {
       'No `throw` or `raise` in `src/ledger.ts` names `Ledger`. Its name also appears in line 3: `export class Ledger {`.',
     ],
   ])('%s', async (question, answer) => expect(await ask(question, FILES)).toBe(answer));
+
+  test('an empty file has nothing that may throw', async () => {
+    expect(await ask('Which functions throw?', { 'a.ts': '\n' })).toBeUndefined();
+  });
 
   test('a file that throws nothing says so', async () => {
     expect(await ask('Which functions throw?', { 'a.py': 'def f():\n    g()\n' })).toBe(

@@ -66,7 +66,7 @@ const LIMIT = 3;
     ],
     ['/signature LIMIT', '`LIMIT` is declared (line 30): `LIMIT = 3`.'],
     ['/signature Closable', '`Closable` is declared (line 27): `interface Closable`.'],
-    ['/callers LIMIT', '`LIMIT` is not called in `src/store.ts`.'],
+    ['/callers LIMIT', 'In `src/store.ts`, `LIMIT` appears only where it is defined.'],
     ['/callers inner', '`inner` is not called in `src/store.ts`.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/store.ts': TEXT })).toBe(answer));
 });
@@ -227,6 +227,14 @@ describe('fields that methods assign', () => {
     ],
   ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
 });
+
+it.each<[string, string, string]>([
+  ["def f(a='#'):\n    # adds\n    return a\n", 'a.py', "`f` takes `a` (line 1): `def f(a='#')`."],
+  ['def f(a): # adds\n    return a\n', 'a.py', '`f` takes `a` (line 1): `def f(a)`.'],
+  ['function f(a) /* adds */ // b\n{ return a; }\n', 'a.ts', '`f` takes `a` (line 1): `function f(a)`.'],
+])('a comment before the body is no part of the declaration: %j', async (text, path, answer) =>
+  expect(await ask('/signature f', { [path]: text })).toBe(answer),
+);
 
 describe('calls by name', () => {
   it.each<[string, string, string, string | undefined]>([

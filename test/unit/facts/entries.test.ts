@@ -12,6 +12,14 @@ it.each([
   ['CREATE UNIQUE INDEX CONCURRENTLY i ON a (b);\nCREATE INDEX ON a (c);', ['index i 1 0']],
   ['create temp table\n  t (a int);\nCREATE PROCEDURE p() AS $$ $$;', ['table t 1 0', 'function p 3 0']],
   ["-- create table no (a)\n/* create table\n no2 */\ninsert into a values ('\ncreate table no3 (x)\n');", []],
+  [
+    'create function f() as $$ create table no (a); $$;\ndo $$ create table t (a int); $$;',
+    ['function f 1 0', 'table t 2 0'],
+  ],
+  [
+    'create function f() as $b$\n create temp table no (a);\n$b$;\ncreate table t (a int);',
+    ['function f 1 0', 'table t 4 0'],
+  ],
   ['create trigger g before insert on a; create type mood as enum ();', ['trigger g 1 0']],
   ['CREATE TABLE `db`.`t` (a int);\nCREATE TABLE [dbo].[u] (a int);', ['table db.t 1 0', 'table dbo.u 2 0']],
   ['ALTER TABLE a ADD b int;\nrecreate table x;', []],
@@ -42,6 +50,12 @@ test('TOML', () => {
     'key bin 7 0',
     'key e f 8 1',
   ]);
+  expect(namesOf('a.toml', '[a]\n[a.b]\nc = 1\n[ab]\n')).toEqual([
+    'key a 1 0',
+    'key a.b 2 1',
+    'key c 3 2',
+    'key ab 4 0',
+  ]);
 });
 
 it.each([
@@ -50,6 +64,8 @@ it.each([
   ['---\n# no\n---\n# Yes', ['heading Yes 4 0']],
   ['<!-- a\n# no\n-->\n# Yes <!-- b -->', ['heading Yes 4 0']],
   ['    # code\n  # Yes', ['heading Yes 2 0']],
+  ['Title\n=====\n\nPart\n---\n# A', ['heading Title 1 0', 'heading Part 4 1', 'heading A 6 0']],
+  ['text\nmore\n---\n\n- item\n---\n> quote\n---\n| a |\n---\n\n---\n', []],
 ])('Markdown: %j', (text, names) => expect(namesOf('a.md', text)).toEqual(names));
 
 test('files with a grammar, and all others, have no entries', () => {
@@ -91,6 +107,16 @@ describe('answers', () => {
     ],
     ['Where is web defined?', YAML, '`web` is defined in line 3: `web:`.'],
     ['Which tables are defined?', YAML, undefined],
+    ['Where is image set?', YAML, '`image` is defined in line 4: `image: x`.'],
+    ['Where is the section Use?', MD, '`Use` is defined in line 3: `## Use`.'],
+    ['How many tables are there?', SQL, TABLES],
+    [
+      'Which tables are there?',
+      { 'a.toml': 'x = 1\n[a]\n[[b]]\n' },
+      'Tables of `a.toml`: `a` (line 2) and `b` (line 3).',
+    ],
+    ['Which sections are there?', { 'a.toml': 'x = 1\n' }, 'Tables of `a.toml`: none.'],
+    ['Where is `runs-on`?', { 'a.yml': 'runs-on: x\n' }, '`runs-on` is defined in line 1: `runs-on: x`.'],
     ['Which headings does this file have?', MD, 'Headings of `docs/guide.md`: `Guide` (line 1) and `Use` (line 3).'],
     ['Quais títulos há?', MD, 'Títulos de `docs/guide.md`: `Guide` (linha 1) e `Use` (linha 3).'],
     ['Which tables are defined?', { 'a.sql': '' }, 'Tables of `a.sql`: none.'],

@@ -37,6 +37,11 @@ describe('each intent', () => {
   it.each([
     ['Which functions does this file define?', FUNCTIONS],
     ['what functions are there in shop.ts', FUNCTIONS],
+    ['How many functions does this file define?', FUNCTIONS],
+    ['Is there a function called remove?', '`remove` does not appear in `src/shop.ts`.'],
+    ['Does remove exist?', '`remove` does not appear in `src/shop.ts`.'],
+    ['What is the value of `limit`?', '`limit` is defined in line 7: `limit = 10;`.'],
+    ['Where is limit used?', 'In `src/shop.ts`, `limit` appears only where it is defined.'],
     ['list all functions', FUNCTIONS],
     [
       'Which classes and types are defined?',
@@ -96,6 +101,8 @@ describe('each intent', () => {
 
   it.each([
     ['Quais funções este arquivo define?', 'Funções de `src/shop.ts`: `format` (linha 13) e `printAll` (linha 17).'],
+    ['Quantas funções há?', 'Funções de `src/shop.ts`: `format` (linha 13) e `printAll` (linha 17).'],
+    ['Existe uma função chamada remove?', '`remove` não aparece em `src/shop.ts`.'],
     ['quais funcoes ha neste arquivo', 'Funções de `src/shop.ts`: `format` (linha 13) e `printAll` (linha 17).'],
     [
       'Onde está definida a função printAll?',
@@ -128,7 +135,6 @@ const OTHERS = [
   'Can I import Basket from this file?',
   'Why does format return null?',
   'How does Basket work?',
-  'How many functions does this file define?',
   'Write a test for Basket',
   'Add parameters',
   'Add a method to Basket',
@@ -191,7 +197,6 @@ const OTHERS = [
   'Quais classes herdam de Map?',
   'Onde está o erro?',
   'Onde o total é calculado?',
-  'Quantas funções há?',
   'Posso importar Basket deste arquivo?',
 ];
 
@@ -268,4 +273,9 @@ test('in other languages functions, their places and their comments are answered
   for (const question of ['What does run return?', 'What does this file export?', 'What calls run?'])
     expect(await ask(question, files), question).toBeUndefined();
   expect(await ask('Where is `gone` defined?', files)).toBe('`gone` does not appear in `main.go`.');
+  // Types and constants are not read, so that there are none cannot be said.
+  const others = { 'job.go': 'package main\n\ntype Job struct{}\n\nconst maxJobs = 64\n' };
+  for (const question of ['Which types are defined?', 'Which constants are there?', 'Which interfaces are there?'])
+    expect(await ask(question, others), question).toBeUndefined();
+  expect(await ask('/outline', { 'max.go': 'package main\n\nconst maxJobs = 64\n' })).not.toMatch(/defines nothing/);
 });
