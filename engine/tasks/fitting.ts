@@ -3,7 +3,14 @@
  * comment or declaration that stands elsewhere in the file. Reads whole lines. Runs nothing.
  */
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
-import { type CopiedFrom, headerAbove, isBlockEnd, isComment, placesOf } from '../text/copy/copiedLines.ts';
+import {
+  type CopiedFrom,
+  headerAbove,
+  headerBefore,
+  isBlockEnd,
+  isComment,
+  placesOf,
+} from '../text/copy/copiedLines.ts';
 import { type Scope, Scopes } from '../text/syntax/scopes.ts';
 import type { PlaceSyntax } from '../text/syntax/syntax.ts';
 import { isWrongImport } from '../text/syntax/importedModules.ts';
@@ -50,7 +57,7 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
   const before = lf.slice(lineStart, offset);
   const [after = ''] = lf.slice(offset).split('\n', 1);
   const isNewLine = before.trim() === '' && place?.inText !== true;
-  const above = isNewLine ? headerAbove(lf, lineStart)?.slice(0, MAX_HEADER) : undefined;
+  const above = (isNewLine ? headerAbove(lf, lineStart) : headerBefore(lf, offset))?.slice(0, MAX_HEADER);
   // Equal lines in other blocks are normal.
   const header = above !== undefined && nameIn(above) !== undefined ? above : undefined;
   // Without the cursor's line.
@@ -178,8 +185,9 @@ function isForeign(lines: readonly string[], i: number, header: string, texts: r
   const whole = placesOf(code, texts);
   // A copy may begin with a line of the model's own.
   const places = whole.length > 0 || code.length < MIN_RUN ? whole : placesOf(code.slice(-MIN_RUN), texts);
-  // What stands at several places is usual here.
-  if (places.length !== 1) return false;
+  // What several functions have is usual here. A copy of a file is no other function.
+  const headers = new Set(places.map(({ text, at }, n) => headerAbove(text, at) ?? n));
+  if (headers.size !== 1) return false;
   const [{ text, at }] = places as [CopiedFrom];
   const other = headerAbove(text, at);
   if (other !== undefined && areAlike(header, other)) return false;
@@ -191,6 +199,14 @@ function isForeign(lines: readonly string[], i: number, header: string, texts: r
 
 const hasWord = (line: string, word: string): boolean => line.split(/[^\p{L}\p{N}_$]+/u).includes(word);
 
+/** What is between the brackets of a function's header, without `self`. */
+const parameterList = (header: string): string | undefined =>
+  /\(([^()]*)\)/
+    .exec(header)?.[1]
+    ?.replace(/^\s*self\b\s*,?/, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+
 /** The names between the brackets of a function's header, also those of types. */
 const parametersIn = (header: string): string[] =>
   /\([^()]*\)|[\w$]+\s*=>/
@@ -198,9 +214,10 @@ const parametersIn = (header: string): string[] =>
     .match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
     ?.filter((name) => name !== 'self') ?? [];
 
-/** Whether two headers belong to functions of the same name, or of names with a common word. */
+/** Whether two functions have the same name, names with a common word, or the same parameters, two or more. */
 function areAlike(one: string, other: string): boolean {
-  if (one === other) return true;
+  const [list, otherList] = [parameterList(one), parameterList(other)];
+  if (one === other || (list === otherList && list?.includes(','))) return true;
   const [name, otherName] = [nameIn(one), nameIn(other)];
   if (name === undefined || otherName === undefined) return false;
   const words = nameWords(otherName);

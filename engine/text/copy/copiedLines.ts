@@ -66,6 +66,15 @@ export function headerAbove(text: string, at: number): string | undefined {
   return undefined;
 }
 
+/** The same for the block that the line before the cursor opens, if nothing stands behind the cursor. */
+export function headerBefore(text: string, offset: number): string | undefined {
+  const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
+  const [line, [after = '']] = [text.slice(lineStart, offset), text.slice(offset).split('\n', 1)];
+  if (line.trim() === '' || after.trim() !== '') return undefined;
+  const indent = /^[ \t]*/.exec(line)?.[0] ?? '';
+  return headerAbove(`${text.slice(0, offset)}\n${indent} `, offset + 1);
+}
+
 /** Whether the line at `at` is the last one of its block. */
 export function isBlockEnd(text: string, at: number): boolean {
   const indentOf = (line: string): number => line.length - line.trimStart().length;

@@ -145,6 +145,33 @@ describe('a copied body', () => {
     expect(shown('ledger.ts', marked.replaceAll('show', 'format'), body.replaceAll('    ', indent))).toContain('rest');
   });
 
+  it('is cut behind the bracket that opens the block, too', () => {
+    const marked = NEW('export function isOverdrawn(entries: Entry[]): boolean').replace('{\n  |\n}', '{|\n}');
+    const body = '\n  let sum = 0;\n  for (const each of entries) {\n    sum += each.cents;\n  }';
+    const copied =
+      '\n  let sum = 0;\n  for (const entry of entries) {\n    if (entry.account === account) sum += 1;\n  }';
+    expect(shown('ledger.ts', marked, body)).toBe(body);
+    expect(shown('ledger.ts', marked, copied)).toBe('\n  let sum = 0;');
+  });
+
+  it('is cut if a copy of its file is open, too', () => {
+    const marked = NEW('export function isOverdrawn(ledger: Book, cents: number): boolean');
+    const body = "const euros = Math.floor(cents / 100);\n  const rest = String(cents % 100).padStart(2, '0');";
+    expect(shown('ledger.ts', marked, body, [LEDGER])).toBe('const euros = Math.floor(cents / 100);');
+    // Two functions have these lines: they are usual.
+    expect(
+      shown('ledger.ts', marked, body, [LEDGER.replace('formatCents(cents: number)', 'show(cents: number)')]),
+    ).toBe(body);
+  });
+
+  it('may be that of a function with the same parameters', () => {
+    const marked = NEW('export function total(entries: Entry[], account: string): number');
+    const body =
+      'let sum = 0;\n  for (const entry of entries) {\n    if (entry.account === account) sum += entry.cents;\n  }';
+    expect(shown('ledger.ts', marked, body)).toBe(body);
+    expect(shown('ledger.ts', marked.replace('account: string)', 'account: Account)'), body)).not.toBe(body);
+  });
+
   it('may complete a word that it uses', () => {
     const marked = 'def each(rows):\n    e = 1\n    return rows\n\n\ndef drop(store):\n    store.update(lambda tabl|\n';
     expect(shown('a.py', marked, 'e: table.clear())')).toBe('e: table.clear())');
