@@ -2,8 +2,9 @@
  * Filters of Jinja and methods of Python's strings that the library lacks, or has with other results. Anything else is
  * left to the library, or is an error there.
  */
+import { ARGUMENT_TESTS, testFilter } from './jinjaSource.ts';
 import { isTrue, iterated, toList, toTuple, toValue } from './jinjaValues.ts';
-import { formatted, str, stripped, type Value } from './pythonText.ts';
+import { equal, formatted, str, stripped, type Value } from './pythonText.ts';
 
 type Named = ReadonlyMap<string, Value>;
 
@@ -20,7 +21,39 @@ const isText = ({ type }: Value): boolean => type === 'StringValue';
 const capitalized = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1).toLowerCase();
 const size = (text: string): number => Array.from(text).length;
 
+type Test = (operand: Value, argument: Value) => boolean;
+const less: Test = (a, b) => orderOf(a, b) < 0;
+const TESTS: Readonly<Record<(typeof ARGUMENT_TESTS)[number], Test>> = {
+  divisibleby: (a, b) => {
+    if (numberOf(b) === 0) throw new Error('division by zero');
+    return numberOf(a) % numberOf(b) === 0;
+  },
+  eq: equal,
+  equalto: equal,
+  ne: (a, b) => !equal(a, b),
+  lt: less,
+  lessthan: less,
+  le: (a, b) => orderOf(a, b) <= 0,
+  gt: (a, b) => less(b, a),
+  greaterthan: (a, b) => less(b, a),
+  ge: (a, b) => orderOf(a, b) >= 0,
+};
+
+/** A test with an argument, as a filter. */
+const asFilter =
+  (test: Test, negated: boolean): Filter =>
+  (operand, args, named) => {
+    const [given, ...more] = args;
+    if (given === undefined || more.length > 0 || named.size > 0) throw new Error('a test needs one argument');
+    return toValue(test(operand, given) !== negated);
+  };
+
 export const FILTERS: Readonly<Record<string, Filter>> = {
+  ...Object.fromEntries(
+    ARGUMENT_TESTS.flatMap((name) =>
+      [false, true].map((negated) => [testFilter(name, negated), asFilter(TESTS[name], negated)]),
+    ),
+  ),
   string: (operand) => toValue(str(operand)),
   length: (operand) => toValue(operand.type === 'ObjectValue' ? operand.value.size : iterated(operand).length),
   count: (operand, args, named) => FILTERS.length!(operand, args, named),
@@ -159,6 +192,12 @@ function textOrNone(given: Value | undefined): string | undefined {
   if (given === undefined || given.type === 'NullValue') return undefined;
   if (!isText(given)) throw new Error(`characters to strip are ${given.type}`);
   return given.value as string;
+}
+
+/** Of two numbers or two texts, as Python orders them. */
+function orderOf(a: Value, b: Value): number {
+  if (isText(a) && isText(b)) return Buffer.compare(Buffer.from(a.value), Buffer.from(b.value));
+  return numberOf(a) - numberOf(b);
 }
 
 function numberOf(given: Value | undefined): number {

@@ -1,11 +1,25 @@
 /**
- * Rewrites a Jinja template into what the library parses: `raw` and `with`. Refuses what it would read otherwise than
+ * Rewrites a Jinja template into what the library parses: `raw`, `with` and tests with arguments. Refuses what it would read otherwise than
  * the reference. Does not run it.
  */
 import { parse, tokenize } from '@huggingface/jinja';
 
 /** The function that a `with` block calls with its body. */
 export const WITH = 'with block';
+/** Tests with an argument. Each is a filter whose name no template can write. */
+export const ARGUMENT_TESTS = [
+  'divisibleby',
+  'eq',
+  'equalto',
+  'ne',
+  'lt',
+  'lessthan',
+  'le',
+  'gt',
+  'greaterthan',
+  'ge',
+] as const;
+export const testFilter = (test: string, negated: boolean): string => `is ${negated ? 'not ' : ''}${test}`;
 
 type Program = ReturnType<typeof parse>;
 type Token = ReturnType<typeof tokenize>[number];
@@ -16,7 +30,7 @@ const RAW = /\{#[\s\S]*?#\}|(^[ \t]*)?\{%([-+]?)\s*raw\s*(-?)%\}([\s\S]*?)\{%([-
 export function parseTemplate(source: string): Program {
   const tokens = tokenize(source.replace(RAW, rawAsText), { lstrip_blocks: true, trim_blocks: true });
   refuseChains(tokens);
-  return parse(withAsCall(tokens));
+  return parse(testsAsFilters(withAsCall(tokens)));
 }
 
 /** The text of a raw block as an expression, with the white space that the reference leaves. */
@@ -83,6 +97,29 @@ function withAsCall(tokens: readonly Token[]): Token[] {
       if (names.length > 0) out.push(made('(', 'OpenParen'), ...names, made(')', 'CloseParen'));
       out.push(made(WITH, 'Identifier'), made('(', 'OpenParen'), made(')', 'CloseParen'));
       i = end - 1;
+    } else out.push(token);
+  }
+  return out;
+}
+
+/** `a is not eq(b)` becomes a filter of `a`. The library parses tests without arguments only. */
+function testsAsFilters(tokens: readonly Token[]): Token[] {
+  const TokenClass = tokens[0]?.constructor as (new (value: string, type: Token['type']) => Token) | undefined;
+  if (TokenClass === undefined) return [...tokens];
+  const out: Token[] = [];
+  for (let i = 0; i < tokens.length; i++) {
+    const negated = tokens[i + 1]?.type === 'Identifier' && tokens[i + 1]?.value === 'not';
+    const at = i + (negated ? 2 : 1);
+    const [token, test] = [tokens[i] as Token, tokens[at]];
+    const isTest =
+      token.type === 'Identifier' &&
+      token.value === 'is' &&
+      test?.type === 'Identifier' &&
+      tokens[at + 1]?.type === 'OpenParen' &&
+      ARGUMENT_TESTS.some((name) => name === test.value);
+    if (isTest) {
+      out.push(new TokenClass('|', 'Pipe'), new TokenClass(testFilter(test.value, negated), 'Identifier'));
+      i = at;
     } else out.push(token);
   }
   return out;
