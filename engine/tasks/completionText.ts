@@ -3,6 +3,7 @@
  * follows the cursor. Holds back what may still be cut, and never takes shown text back. Does not run the model.
  */
 import { t } from '@vscode/l10n';
+import { balancedLength, patternLength } from './balance.ts';
 import { cutLines, type LinesContext, repeats } from './completionLines.ts';
 import { angleIn, closingOf, leftOpen, quotesIn } from './nesting.ts';
 import type { Shaped } from './preparedRequest.ts';
@@ -48,7 +49,7 @@ export function shapeCompletion(context: CursorContext, rawText: string, finishe
   let raw = rawText.replaceAll('\r\n', '\n');
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
   let cut = cutAtExistingCloser(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
-  cut = cutOverlap(context, cut);
+  cut = cutUnbalanced(context, cutOverlap(context, cut));
   cut = cutUnfit(context, dropUseless(context, cut, raw));
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
   return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
@@ -139,6 +140,24 @@ function cutAtQuote(cut: Cut, closer: string): Cut {
   return { ...cut, keep: Math.max(cut.keep ?? 0, cut.text.lastIndexOf(closer) + 1) };
 }
 
+/** Ends before what the rest of the line would not close, or would close twice, and before a comma that this leaves. */
+function cutUnbalanced({ before, after, inText }: CursorContext, cut: Cut): Cut {
+  if (after.trim() === '') return cut;
+  // In a comment nothing has to be closed.
+  if (inText && /(^|\s)(\/[/*]|\*|#|--|<!--)/.test(before) && leftOpen(before).at(-1) === undefined) return cut;
+  const closing = closingOf(before, after, inText);
+  const isOnLine = /["'`]/.test(leftOpen(before).at(-1) ?? '');
+  const text = cut.ended ? cut.text : cut.text.slice(0, cut.shown);
+  const length = balancedLength(before, text, after, {
+    // While text is added, an apostrophe may still begin a string.
+    isKnown: inText !== undefined || !cut.ended,
+    ...(closing?.kind === 'string' && !isOnLine ? { closer: closing.closer } : {}),
+  });
+  if (cut.ended && length === text.length) return cut;
+  const end = text.slice(0, length).replace(/[\s,]+$/, '').length;
+  return cut.ended ? cutAt(cut, end) : { ...cut, shown: end };
+}
+
 /** Where prose opens a bracket that it does not close. */
 function unclosedIn(text: string): number | undefined {
   const opened: number[] = [];
@@ -169,6 +188,7 @@ function closersOf(text: string, closer: string, quote = ''): Closers {
       if (character === '\\') i++;
       else if (character === quote) quote = '';
     } else if ('\'"`'.includes(character)) quote = character;
+    else if (character === '/') i += Math.max(0, patternLength(text, i) - 1);
     else if (character === opener) opened.push(i);
     else if (character === closer && opened.pop() === undefined) at.push(i);
   }
