@@ -28,11 +28,19 @@ const MIN_WORDS = 3;
 const MAX_HEADER = 500;
 /** Words of names that do not tell what a function is about. */
 const GENERAL = new Set(['get', 'set', 'is', 'has', 'to', 'on', 'do', 'of', 'by', 'for', 'from', 'with', 'and', 'the']);
+/** Other files in which a comment is usual. */
+const MIN_FILES = 2;
 /** Lines that are a copy if they follow each other at one other place. */
 const MIN_RUN = 3;
 const TYPE = /^(export |default |abstract |public |private |pub )*(class|interface|type|enum|struct|trait)\s+\w/;
 const TEST_TITLE = /^(it|test|describe|suite|specify|context)(\.\w+)?\(\s*(['"`]).{3,}\3\s*,/;
-const DIRECTIVE = /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|license|spdx)\b|:$|^[:>]/i;
+/** The beginning of a function that is an argument, as in `useEffect(() => {`. */
+const CALLBACK =
+  /^(return\s+|await\s+)?[\w$.:]+!?\((.*,\s*)?(async\s*)?((\(.*\)|[\w$]+)\s*=>|\|.*\||func(tion)?\b.*)\s*\{$/;
+const DECLARES = /^(export|default|const|let|var|def|function|func|fn|async|public|private|static)\b/;
+const TEST = /^(it|test|describe|suite|specify|context|(before|after)(Each|All))\b/;
+const DIRECTIVE =
+  /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
 
 export interface Fitting {
   /** The file's text with LF line ends, and the cursor. */
@@ -59,7 +67,8 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
   const isNewLine = before.trim() === '' && place?.inText !== true;
   const above = (isNewLine ? headerAbove(lf, lineStart) : headerBefore(lf, offset))?.slice(0, MAX_HEADER);
   // Equal lines in other blocks are normal.
-  const header = above !== undefined && nameIn(above) !== undefined ? above : undefined;
+  const isBody = above !== undefined && nameIn(above) !== undefined && !above.endsWith('(');
+  const header = isBody ? above : undefined;
   // Without the cursor's line.
   const around = [lf.slice(0, lineStart), lf.slice(offset + after.length), ...texts];
   const importsWrongly = (head: string, added: string, tail: string): boolean => {
@@ -74,7 +83,7 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
     if (line === '') return true;
     const written = lines.slice(0, i + 1).join('\n');
     const isStart = isNewLine || i > 0;
-    if (isStart && isProse(lines, i)) return !isCopiedProse(line, around);
+    if (isStart && isProse(lines, i)) return !isCopiedProse(line, around) || isAbout(line, lf.slice(offset));
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
     const [start, end] = [offset + from, offset + written.length];
     const isUnfit = read(place, written, (scopes, text) => {
@@ -108,8 +117,20 @@ function isProse(lines: readonly string[], i: number): boolean {
 }
 
 /** Whether a comment says what another one says. Tags, directives and licenses are the same everywhere. */
-const isCopiedProse = (line: string, texts: readonly string[]): boolean =>
-  wordsIn(line) >= MIN_WORDS && !DIRECTIVE.test(line) && placesOf([line], texts).length > 0;
+function isCopiedProse(line: string, texts: readonly string[]): boolean {
+  if (wordsIn(line) < MIN_WORDS || DIRECTIVE.test(line)) return false;
+  const places = placesOf([line], texts);
+  const isHere = places.some(({ text }) => text === texts[0] || text === texts[1]);
+  // What several other files say is usual, as the terms of a license.
+  return places.length > 0 && (isHere || new Set(places.map(({ text }) => text)).size < MIN_FILES);
+}
+
+/** Whether a comment begins with the name of what stands below it, as in Go. */
+function isAbout(line: string, below: string): boolean {
+  const name = /[\p{L}_$][\p{L}\p{N}_$]{2,}/u.exec(line)?.[0];
+  const [next = ''] = below.trimStart().split('\n', 1);
+  return name !== undefined && hasWord(next, name);
+}
 
 const wordsIn = (line: string): number => line.match(/\p{L}{2,}/gu)?.length ?? 0;
 
@@ -139,8 +160,13 @@ function repeatsDeclaration(
   const line = (lines[i] as string).trim();
   const isTest = TEST_TITLE.test(line);
   if (!isTest && !/[{:]$/.test(line)) return false;
-  // With an attribute or condition above, it is another variant.
-  const places = placesOf([line], [lf]).filter(({ at }) => !/^\s*(@|#)/.test(lineBefore(lf, at)));
+  // A function that is an argument has no name.
+  if (!isTest && isCallback(line)) return false;
+  const opener = openerOf(lf, offset);
+  // With an attribute above or another condition around, it is another variant.
+  const places = placesOf([line], [lf]).filter(
+    ({ at }) => !/^\s*(@|#)/.test(lineBefore(lf, at)) && (isTest || i > 0 || openerOf(lf, at) === opener),
+  );
   if (places.length === 0) return false;
   // Inside a class or function that the completion begins there may be another one with this line.
   const indent = lf.slice(lf.lastIndexOf('\n', offset - 1) + 1, offset);
@@ -161,6 +187,23 @@ function repeatsDeclaration(
     });
   });
   return repeats === true;
+}
+
+const isCallback = (line: string): boolean => CALLBACK.test(line) && !DECLARES.test(line);
+
+/** Where the line begins that is above the one at an offset and indented less, or -1. */
+function openerOf(text: string, at: number): number {
+  let end = at;
+  let indent: number | undefined;
+  while (end >= 0) {
+    const start = end === 0 ? 0 : text.lastIndexOf('\n', end - 1) + 1;
+    const line = text.slice(start, end);
+    const depth = /^[ \t]*/.exec(line)?.[0].length ?? 0;
+    if (indent === undefined) indent = /^[ \t]*/.exec(text.slice(start, start + MAX_HEADER))?.[0].length ?? 0;
+    else if (line.trim() !== '' && depth < indent) return start;
+    end = start - 1;
+  }
+  return -1;
 }
 
 function lineBefore(text: string, at: number): string {
@@ -216,6 +259,9 @@ const parametersIn = (header: string): string[] =>
 
 /** Whether two functions have the same name, names with a common word, or the same parameters, two or more. */
 function areAlike(one: string, other: string): boolean {
+  // What a function is called with does not tell what it is about.
+  if ([one, other].some((header) => isCallback(header) && !TEST.test(header)))
+    return parametersIn(one).length > 0 && String(parametersIn(one)) === String(parametersIn(other));
   const [list, otherList] = [parameterList(one), parameterList(other)];
   if (one === other || (list === otherList && list?.includes(','))) return true;
   const [name, otherName] = [nameIn(one), nameIn(other)];
@@ -232,7 +278,10 @@ function nameIn(header: string): string | undefined {
   const name = (/\b(?:const|let|var|def|function\*?|fn|func)\s+([\w$]+)/.exec(header) ??
     ASSIGNED.exec(header) ??
     /([\w$]+)\s*(?:<[^()]*>)?\(/.exec(header))?.[1];
-  return name !== undefined && !/^(if|for|while|switch|catch|match|with|elif|function)$/.test(name) ? name : undefined;
+  return name !== undefined &&
+    !/^(if|for|while|switch|catch|match|with|elif|function|return|await|assert|raise|throw)$/.test(name)
+    ? name
+    : undefined;
 }
 
 const nameWords = (name: string): string[] =>

@@ -18,6 +18,10 @@ const KNOWN = new Set(
    error iota make new nil panic println real recover string true false`.split(/\s+/),
 );
 
+/** Exceptions of Python. */
+const EXCEPTION =
+  /^(?:[A-Z]\w*(?:Error|Warning)|(?:Base)?Exception(?:Group)?|KeyboardInterrupt|Stop(?:Async)?Iteration)$/;
+
 /** A file with new text at [start, end), and what is known around it. */
 export interface NewText {
   scopes: Scopes;
@@ -39,7 +43,7 @@ export function invisibleNames({ scopes, grammar, text, start, end, others }: Ne
   while (isLetter(text[from - 1])) from--;
   return [...text.slice(from, end).matchAll(NAME)].flatMap(({ 0: name, index }) => {
     const at = from + index;
-    if (checked.has(name) || KNOWN.has(name) || name in globalThis) return [];
+    if (checked.has(name) || KNOWN.has(name) || EXCEPTION.test(name) || name in globalThis) return [];
     const use = scopes.at(at);
     if (!use.isName) return [];
     checked.add(name);
@@ -105,7 +109,8 @@ function isLocalOf(others: readonly string[], name: string): boolean {
     `^\\s+(const|let|var)\\s+(${word}(?![\\w$])|[\\[{][^=]*(?<![\\w$:])${word}(?![\\w$])[^=]*[\\]}]\\s*=)`,
   );
   const assigned = new RegExp(`^\\s+([\\w ]+, *)*${word} *(, *[\\w ]+)*(:=|=(?!=))`);
-  const parameter = new RegExp(`[(,] *(\\*{1,2})?${word} *([:?=][^(),]*)?[,)].*(\\{|=>|:)\\s*$`);
+  const noHeader = '(?!\\s*(?:except|if|elif|while|with|return|assert)\\b)';
+  const parameter = new RegExp(`^${noHeader}.*[(,] *(\\*{1,2})?${word} *([:?=][^(),]*)?[,)].*(\\{|=>|:)\\s*$`);
   // At the beginning of a line it belongs to the file, and a definition may be imported.
   const whole = `(?<![\\w$.])${word}(?![\\w$])`;
   const ofFile = new RegExp(

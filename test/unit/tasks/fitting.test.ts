@@ -554,3 +554,77 @@ describe('names and where they are declared', () => {
     expect(names(grammar, text)).toBe(expected);
   });
 });
+
+describe('what several places say in the same way is not cut', () => {
+  it.each([
+    [
+      'a function under another condition',
+      'a.py',
+      'if NEW:\n    def read(path):\n        return 1\nelse:\n    |\n',
+      'def read(path):\n        return 2',
+      [],
+    ],
+    [
+      'a function that is an argument',
+      'a.tsx',
+      'function A() {\n  useEffect(() => {\n    start();\n  });\n  |\n}\n',
+      'useEffect(() => {\n    stop();\n  });',
+      [],
+    ],
+    [
+      'an exception that another file catches',
+      'a.py',
+      'def f(x):\n    |\n',
+      'raise ValueError(x)',
+      ['def g(x):\n    try:\n        x()\n    except (TypeError, ValueError):\n        pass\n'],
+    ],
+    [
+      'a comment about what stands below',
+      'a.go',
+      'package a\n\n// Close implements io.Closer here.\nfunc (a A) Close() {}\n\n|\nfunc (b B) Close() {}\n',
+      '// Close implements io.Closer here.',
+      [],
+    ],
+    [
+      'a condition of safety',
+      'a.rs',
+      '|\nfn f() {}\n',
+      '// SAFETY: the index is below the length',
+      ['// SAFETY: the index is below the length\n'],
+    ],
+    [
+      'the terms of a license in several files',
+      'a.go',
+      '|\npackage a\n',
+      '// Use of this code is as stated in the file',
+      [
+        '// Use of this code is as stated in the file\npackage b\n',
+        '// Use of this code is as stated in the file\npackage c\n',
+      ],
+    ],
+    [
+      'arguments on lines of their own',
+      'a.rs',
+      'fn f(s: &[u8]) {\n    other(\n        |\n    );\n}\nfn g(s: &[u8]) {\n    memchr(\n        s.as_ptr().cast_mut(),\n    );\n}\n',
+      's.as_ptr().cast_mut(),',
+      [],
+    ],
+  ])('%s', (_, path, marked, written, others) => {
+    expect(shown(path, marked, written, others)).toBe(written);
+  });
+
+  it('but a file that begins with a blank line is read as well', () => {
+    const marked = '\n\nfunction f() {\n  return 1;\n}\n|';
+    expect(shown('a.ts', marked, 'function f() {\n  return 2;\n}')).toBe('');
+  });
+
+  it.each([
+    ['useEffect(() => {', 'useEffect(() => {'],
+    ['items.map((line, i) => {', 'items.map((option) => {'],
+  ])('and the body of %s is not that of %s', (header, other) => {
+    const body = 'const left = timers.filter(Boolean);\n    timers.length = left.length + 1;';
+    const marked = `const timers = [];\nfunction A(items) {\n  ${header}\n    |\n  });\n}\n`;
+    const elsewhere = `const timers = [];\nfunction B(items) {\n  ${other}\n    ${body}\n  });\n}\n`;
+    expect(shown('a.ts', marked, body, [elsewhere])).not.toContain('timers.length');
+  });
+});
