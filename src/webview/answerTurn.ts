@@ -1,9 +1,9 @@
 /** One answer: its blocks, updated in place while it streams, its notes and its footer. "line 12" becomes a link. */
 import type { AssistantTurn, ContextRef, Strings } from '../chat/chatMessages.ts';
-import { numbersIn } from '../format.ts';
 import { type CodeActions, frameCode, toBlocks } from './markdown.ts';
 import { button, confirmCopy, element, iconButton, sentence } from './dom.ts';
 import { icon, ring } from './icons.ts';
+import { reasoningDisclosure } from './reasoningFold.ts';
 
 export interface AnswerActions extends CodeActions {
   openRef(ref: ContextRef): void;
@@ -163,25 +163,6 @@ export class AnswerTurn {
       button(tryAnyway, { class: 'link regenerate' }, () => this.#actions.regenerate(true)),
     );
   }
-}
-
-/** One line that opens to what the model reasoned. That is shown as plain text, not as Markdown. */
-function reasoningDisclosure(): { root: HTMLElement; show(turn: AssistantTurn, strings: Strings): void } {
-  const label = element('summary', {});
-  const text = element('div', { class: 'thought' });
-  const root = element('details', { class: 'reasoning', 'data-part': 'reasoning', hidden: '' }, label, text);
-  return {
-    root,
-    show: ({ reasoning, state }, { thinking, thought }) => {
-      root.hidden = reasoning === undefined;
-      if (reasoning === undefined) return;
-      const { count } = numbersIn(document.documentElement.lang || 'en');
-      const { tokens } = reasoning;
-      label.textContent =
-        tokens === undefined ? `${thinking}${state === 'streaming' ? '…' : ''}` : thought.replace('{0}', count(tokens));
-      if (text.textContent !== reasoning.text) text.textContent = reasoning.text;
-    },
-  };
 }
 
 /** Breaks between the parts, in a narrow sidebar also within them, but never before the separator "·". */
