@@ -83,7 +83,7 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
     if (line === '') return true;
     const written = lines.slice(0, i + 1).join('\n');
     const isStart = isNewLine || i > 0;
-    if (isStart && isProse(lines, i)) return !isCopiedProse(line, around) || isAbout(line, lf.slice(offset));
+    if (isStart && isProse(lines, i)) return !isCopiedProse(line, around, header) || isAbout(line, lf.slice(offset));
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
     const [start, end] = [offset + from, offset + written.length];
     const isUnfit = read(place, written, (scopes, text) => {
@@ -117,9 +117,13 @@ function isProse(lines: readonly string[], i: number): boolean {
 }
 
 /** Whether a comment says what another one says. Tags, directives and licenses are the same everywhere. */
-function isCopiedProse(line: string, texts: readonly string[]): boolean {
+function isCopiedProse(line: string, texts: readonly string[], header: string | undefined): boolean {
   if (wordsIn(line) < MIN_WORDS || DIRECTIVE.test(line)) return false;
-  const places = placesOf([line], texts);
+  const name = header && nameIn(header);
+  // A function of the same name, as in another class, is described alike.
+  const places = placesOf([line], texts).filter(
+    ({ text, at }) => name === undefined || nameIn(headerAbove(text, at) ?? '') !== name,
+  );
   const isHere = places.some(({ text }) => text === texts[0] || text === texts[1]);
   // What several other files say is usual, as the terms of a license.
   return places.length > 0 && (isHere || new Set(places.map(({ text }) => text)).size < MIN_FILES);

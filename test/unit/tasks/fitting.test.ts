@@ -603,6 +603,13 @@ describe('what several places say in the same way is not cut', () => {
       ],
     ],
     [
+      'what a function of the same name says',
+      'a.py',
+      'class A:\n    def key(self):\n        |\n',
+      '"""The newest entry of the list of keys."""',
+      ['class B:\n    def key(self):\n        """The newest entry of the list of keys."""\n        return 1\n'],
+    ],
+    [
       'arguments on lines of their own',
       'a.rs',
       'fn f(s: &[u8]) {\n    other(\n        |\n    );\n}\nfn g(s: &[u8]) {\n    memchr(\n        s.as_ptr().cast_mut(),\n    );\n}\n',
