@@ -22,8 +22,18 @@ export interface Numbers {
   duration(ms: number): string;
 }
 
-/** `language`: as the editor names it, such as "pt-br". */
-export function numbersIn(language: string): Numbers {
+/** A language that `Intl` knows. A browser under a POSIX locale names its language "en-US@posix", which is no tag. */
+export function knownLanguage(language: string): string {
+  try {
+    return Intl.getCanonicalLocales(language)[0] ?? 'en';
+  } catch {
+    return 'en';
+  }
+}
+
+/** `editorLanguage`: as the editor names it, such as "pt-br". */
+export function numbersIn(editorLanguage: string): Numbers {
+  const language = knownLanguage(editorLanguage);
   const format = (options: Intl.NumberFormatOptions) => {
     const { format } = new Intl.NumberFormat(language, options);
     return format as (value: number) => string;

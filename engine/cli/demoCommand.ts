@@ -8,11 +8,11 @@ import type { WriteStream } from 'node:tty';
 import { RequestError } from '../protocol/errors.ts';
 import type { Done } from './cliClient.ts';
 import { type CommandLine, text } from './options.ts';
-import { bytes, count, doneLine, printJson, statsLine, table } from './output.ts';
+import { bytes, count, doneLine, isOfModel, MODEL_NOTE, printJson, statsLine, table } from './output.ts';
 import { withClient } from './session.ts';
 
 const NAMES = ['completion', 'chat', 'summary'];
-const QUESTION = 'Explain this code.';
+const QUESTION = 'What does this file do?';
 
 /** A file of this project that fits the context of the built-in model. Its completion is right. */
 function defaultFile(): string {
@@ -118,7 +118,8 @@ export async function demo(line: CommandLine): Promise<number> {
       `\nKV cache: pool ${bytes(stats.poolBytes)} (${count(stats.poolSlots.held)} tokens), ` +
         `store ${bytes(stats.storeBytes)}, ${stats.kvBytesPerToken} bytes per token in ${model.kv}`,
     );
-    for (const d of done) for (const note of d.diagnostics) say(`note: ${note}`);
+    for (const [i, d] of done.entries())
+      for (const note of [...(isOfModel(d) ? [MODEL_NOTE] : []), ...d.diagnostics]) say(`${NAMES[i]}: ${note}`);
     return 0;
   });
 }

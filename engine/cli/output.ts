@@ -89,6 +89,12 @@ export function folderFooter(numFiles: number, { usage }: Done, ms: number): str
   return `${count(numFiles)} ${numFiles === 1 ? 'file' : 'files'}${tokens} in ${(ms / 1000).toFixed(ms < 9950 ? 1 : 0)} s`;
 }
 
+export const MODEL_NOTE = 'written by the model, so it may be wrong';
+
+/** Whether the model wrote the text, and no other note says so. */
+export const isOfModel = ({ source, usage, diagnostics }: Done): boolean =>
+  source === undefined && usage.promptTokens > 0 && !diagnostics.some((note) => note.includes('by the model'));
+
 /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s" */
 export function footer(done: Done): string {
   const { usage, timings } = done;

@@ -14,7 +14,7 @@ import { inspectFolder } from '../server/inspection.ts';
 import { type Chunk, Client, type Done, type GenerateOptions } from './cliClient.ts';
 import { FileError, checkTextFile, whyNot } from './cliFiles.ts';
 import { type CommandLine, MAX_KEPT_BYTES, loadOptionsOf, samplingOf, text, texts } from './options.ts';
-import { bytes, count, doneLine, footer, log, printJson } from './output.ts';
+import { bytes, count, doneLine, footer, isOfModel, log, MODEL_NOTE, printJson } from './output.ts';
 
 /** Checks the files that the options name, loads the model, runs `work` with it, and ends the engine. */
 export async function withClient<T>(
@@ -150,8 +150,9 @@ export async function runTask(
     // In chat and summaries notes belong to the text, also in a file. Programs may read completions and raw text, so
     // their notes go to stderr.
     const withNotes = task.kind === 'chat' || task.kind === 'summarize' || task.kind === 'summarizeFolder';
-    for (const note of [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])])
-      (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
+    const notes = [...done.diagnostics, ...(done.finishReason === 'abort' ? ['stopped'] : [])];
+    if (withNotes && done.text && isOfModel(done)) notes.unshift(MODEL_NOTE);
+    for (const note of notes) (withNotes ? process.stdout : process.stderr).write(`note: ${note}\n`);
   }
   await beforeFooter?.(done.text);
   if (!line.json) log(footerOf(done));

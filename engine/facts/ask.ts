@@ -255,3 +255,17 @@ export function summaryComment(
     : headComment(document.lf, grammarFor(document) === 'python');
   return fromFiles(text, [document]);
 }
+
+/**
+ * What a file defines, for a model that sums up only files of the languages that it was trained on. Undefined for those
+ * files, and for a file whose definitions are not known.
+ */
+export function outlineInstead(
+  document: SourceDocument,
+  language: Language,
+  factsOf: FactsOf,
+): KnownAnswer | undefined {
+  if (hasFacts(document)) return undefined;
+  const query: FactQuery = { kind: 'outline', name: '' };
+  return fromFiles(answerOf(query, document, factsOf(document), WORDS[language]), [document]);
+}

@@ -1,11 +1,12 @@
 /** Summarizes a folder: one sequence per file, all in one batch, then one for the folder. Does not choose the files. */
+import { t } from '@vscode/l10n';
 import { toRequestError } from '../protocol/errors.ts';
 import type { EngineMessage } from '../protocol/messages.ts';
+import type { KnownAnswer } from '../facts/ask.ts';
 import type { SamplingParams, Task } from '../protocol/tasks.ts';
 import {
   type FileSummary,
   fileNotes,
-  mayNeedOutline,
   type OutlinesOf,
   prepareSummarize,
   summarizeFolder,
@@ -21,15 +22,25 @@ interface FolderRequestOptions extends Omit<RunOptions, 'onText'> {
   readonly requestId: string;
   readonly task: FolderTask;
   readonly sampling: SamplingParams | undefined;
-  /** The comment that describes the file. Then the model is not asked. */
-  readonly commentOf: (document: SourceDocument) => string | undefined;
-  /** Parses a document, so that `outlinesOf` is fast. */
+  /** Whether the next two read the syntax tree. */
+  readonly needsTree: (document: SourceDocument) => boolean;
+  /** What is read in the file. Then the model is not asked. */
+  readonly readSummary: (document: SourceDocument) => KnownAnswer | undefined;
+  /** Parses a document, so that reading it is fast. */
   readonly parse: (document: SourceDocument) => Promise<void> | undefined;
   readonly outlinesOf: OutlinesOf;
   readonly emit: (message: EngineMessage) => void;
   /** Called when the engine has new work. */
   readonly onReady: () => void;
 }
+
+/** Lists as text for one line, without a title: "Classes:" above "- A" and "- B" becomes "Classes: A, B". */
+const inLine = (text: string): string =>
+  text
+    .replace(/^[^\n]*:\n\n(?=[^\n]*:\n)/, '')
+    .replace(/:\n+\s*- /g, ': ')
+    .replace(/\n+\s*- /g, ', ')
+    .replace(/\s*\n\s*/g, '; ');
 
 export class FolderRequest {
   readonly #running: RunningRequest;
@@ -87,13 +98,17 @@ export class FolderRequest {
   }
 
   async #summarize(document: SourceDocument, path: string, index: number): Promise<FileSummary | undefined> {
-    const { model, sampling, commentOf, parse, outlinesOf, requestId, onReady } = this.#options;
-    const comment = commentOf(document);
-    if (comment !== undefined) return { path, text: comment };
-    if (mayNeedOutline(model.layout, document)) {
+    const { model, sampling, needsTree, readSummary, parse, outlinesOf, requestId, onReady } = this.#options;
+    if (needsTree(document)) {
       await parse(document);
       if (this.#running.isAborted || this.#running.isClosed) return undefined;
     }
+    const read = readSummary(document);
+    if (read?.source === 'refused') {
+      this.#notes.push(`${path}: ${read.text}`);
+      return undefined;
+    }
+    if (read) return { path, text: inLine(read.text), note: t('not written by the model') };
     const prepared = prepareSummarize(model.layout, document, undefined, sampling, outlinesOf);
     if (prepared.known) {
       this.#notes.push(prepared.known.text.replace(document.path, () => path));

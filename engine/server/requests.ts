@@ -2,8 +2,8 @@
  * The running requests. Turns a `generate` message into a prompt and a sequence, or answers it from the files without
  * the model. Does not run steps.
  */
-import { factsAsked, type KnownAnswer, summaryComment } from '../facts/ask.ts';
-import { readFacts } from '../facts/extract/facts.ts';
+import { factsAsked, type KnownAnswer, outlineInstead, summaryComment } from '../facts/ask.ts';
+import { hasFacts, readFacts } from '../facts/extract/facts.ts';
 import type { Language } from '../facts/words.ts';
 import type { Documents } from './documents.ts';
 import { RequestError, toRequestError } from '../protocol/errors.ts';
@@ -19,6 +19,7 @@ import { type ChatOptions, measureChat, prepareChat } from '../tasks/chatTask.ts
 import { prepareCommitMessage } from '../tasks/commitTask.ts';
 import { completedDocument, prepareComplete } from '../tasks/completeTask.ts';
 import { prepareEdit } from '../tasks/editTask.ts';
+import { tooSmall } from '../tasks/stockReplies.ts';
 import { type PreparedRequest, prepareRaw } from '../tasks/preparedRequest.ts';
 import { emptySummary, mayNeedOutline, measureSummarize, prepareSummarize } from '../tasks/summarizeTask.ts';
 import { outlinesOf } from '../text/syntax/outline.ts';
@@ -131,7 +132,7 @@ export class Requests {
     });
   }
 
-  /** If the manifest allows it, the summary of a symbol is its comment. */
+  /** If the manifest allows it, the summary is the comment, or what a file of another language defines. */
   #summary(message: Generate, { docId, range }: SummarizeTask, model: LoadedModel, onReady: () => void): void {
     const document = this.#documents.get(docId);
     const nothing = emptySummary(model.layout, document);
@@ -139,9 +140,10 @@ export class Requests {
     const startMs = performance.now();
     const isRead = model.text.manifest.chat.facts;
     const label = range?.label;
-    const needsTree = range === undefined ? mayNeedOutline(model.layout, document) : isRead && label;
+    const isOther = isRead && !hasFacts(document);
+    const needsTree = range === undefined ? isOther || mayNeedOutline(model.layout, document) : isRead && label;
     this.#parsing.whenParsed(message, needsTree ? [document] : [], onReady, ([doc = document], waiting) => {
-      const known = isRead && !waiting.aborted ? this.#commentOf(doc, range) : undefined;
+      const known = isRead && !waiting.aborted ? this.#readSummary(doc, range, model) : undefined;
       if (known) return this.#answer(message, known, startMs);
       const prepared = prepareSummarize(model.layout, doc, range, message.sampling, this.#outlinesOf);
       this.#begin(message, prepared, waiting.priority, model);
@@ -149,9 +151,18 @@ export class Requests {
     });
   }
 
-  /** The comment of a file, a symbol or a selection. Undefined without one. */
-  #commentOf(document: SourceDocument, range?: SummarizeTask['range']): KnownAnswer | undefined {
-    if (!range) return summaryComment(document, undefined, this.#factsOf);
+  /** What is read instead of asking the model. Undefined if it is to be asked. */
+  #readSummary(
+    document: SourceDocument,
+    range: SummarizeTask['range'],
+    { layout }: LoadedModel,
+  ): KnownAnswer | undefined {
+    if (!range)
+      return (
+        summaryComment(document, undefined, this.#factsOf) ??
+        outlineInstead(document, this.language, this.#factsOf) ??
+        (hasFacts(document) ? undefined : tooSmall(layout))
+      );
     const { start, end, label = '' } = range;
     return summaryComment(document, { start: document.toLf(start), end: document.toLf(end), label }, this.#factsOf);
   }
@@ -272,7 +283,10 @@ export class Requests {
       model,
       files: this.#files,
       documents: this.#documents,
-      commentOf: (document) => (model.text.manifest.chat.facts ? this.#commentOf(document)?.text : undefined),
+      needsTree: (document) =>
+        mayNeedOutline(model.layout, document) || (model.text.manifest.chat.facts && !hasFacts(document)),
+      readSummary: (document) =>
+        model.text.manifest.chat.facts ? this.#readSummary(document, undefined, model) : undefined,
       parse: (document) => this.#syntax.prepare(document),
       outlinesOf: this.#outlinesOf,
       emit: this.#emit,

@@ -115,19 +115,24 @@ export function unreadReply(
  * @param isSummary whether the question asks what the files are for
  */
 export function refusedReply(
-  { text: { manifest } }: Layout,
+  layout: Layout,
   messages: readonly ChatMessage[],
   { docs, snippets = [] }: { docs: readonly SourceDocument[]; snippets?: readonly Snippet[] },
   isSummary: boolean,
 ): KnownAnswer | undefined {
   const last = bareOf(messages.at(-1)?.content ?? '');
-  const { fileQuestion, selectionQuestion } = manifest.summary;
+  const { fileQuestion, selectionQuestion } = layout.text.manifest.summary;
   const isOfFile = isSummary || bareOf(fileQuestion) === last || SUMMARY.test(last) || SUMMARY_EN.test(last);
   const isOfSelection = bareOf(selectionQuestion) === last || isAboutSelection(last, snippets);
   if ((isOfFile && docs.every(hasFacts)) || isOfSelection || !leansOnFiles(messages) || THANKS.test(last))
     return undefined;
-  return { text: t('{0} is too small for this: choose a larger model.', manifest.name), source: 'refused' };
+  return tooSmall(layout);
 }
+
+export const tooSmall = ({ text }: Layout): KnownAnswer => ({
+  text: t('{0} is too small for this: choose a larger model.', text.manifest.name),
+  source: 'refused',
+});
 
 /** Signs that stand in code and not in a question: a block, an assignment, braces, a call with arguments. */
 const CODE = /```|[=;{}]|\w\([^()]*\w[^()]*\)/;

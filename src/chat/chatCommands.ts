@@ -3,6 +3,7 @@
  * at the cursor or a problem. Does not draw the view.
  */
 import * as vscode from '../vscode.ts';
+import { knownLanguage } from '../format.ts';
 import type { ChatView } from './chatView.ts';
 import { fileRef, selectionRef } from './contextRefs.ts';
 import { kindOf } from './fileFinder.ts';
@@ -157,8 +158,8 @@ function dateOf(time: number): string {
   const date = new Date(time);
   const today = date.toDateString() === new Date().toDateString();
   return today
-    ? date.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' })
-    : date.toLocaleDateString(vscode.env.language, { day: 'numeric', month: 'short', year: 'numeric' });
+    ? date.toLocaleTimeString(knownLanguage(vscode.env.language), { hour: '2-digit', minute: '2-digit' })
+    : date.toLocaleDateString(knownLanguage(vscode.env.language), { day: 'numeric', month: 'short', year: 'numeric' });
 }
 
 /** The message after deleting a conversation, with its `Undo`. The caller passes how to restore the conversation. */

@@ -2,6 +2,7 @@
  * The status bar item `kvasir.status`: what the engine is doing and what the cache holds, with details in its hover,
  * and its menu. Has no timer: Figures tells it when to update.
  */
+import { knownLanguage } from '../format.ts';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { EngineState } from '../client/engineLifecycle.ts';
@@ -34,7 +35,10 @@ export function pauseOf(snooze: Snooze, settings: Settings, figures: Figures): P
     },
     reason() {
       if (snooze.active) {
-        const time = snooze.until?.toLocaleTimeString(vscode.env.language, { hour: '2-digit', minute: '2-digit' });
+        const time = snooze.until?.toLocaleTimeString(knownLanguage(vscode.env.language), {
+          hour: '2-digit',
+          minute: '2-digit',
+        });
         return time === undefined
           ? t('Completions are snoozed until the window is reloaded')
           : t('Completions are snoozed until {0}', time);

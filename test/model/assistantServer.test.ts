@@ -891,6 +891,30 @@ test('a folder request that is stopped or loses its engine ends once, and starts
   for (const id of ['stopped', 'lost', 'whole']) expect([talk.ends(id).length, behind(id)], id).toEqual([1, []]);
 });
 
+test('files of languages that the small model does not know are summarized from their code, or not at all', async () => {
+  const talk = inThread();
+  await talk.ask(LOAD);
+  const files = {
+    'notes.md': '# Stock\n\n## Prices\n',
+    'conf.yaml': 'port: 80\n',
+    'point.go': 'package p\n\ntype Point struct {\n\tX int\n}\n',
+    'list.txt': 'milk\n',
+  };
+  for (const [path, text] of Object.entries(files))
+    talk.post({ type: 'documentChanged', docId: path, version: 1, path, text });
+  const ask = async (docId: string) => done(await talk.generate(docId, { kind: 'summarize', docId }));
+  expect((await ask('notes.md')).text).toContain('- `Stock` (line 1)\n  - `Prices` (line 3)');
+  expect((await ask('conf.yaml')).text).toContain('Keys:\n- `port` (line 1)');
+  expect(await ask('point.go')).toMatchObject({ text: expect.stringContaining('`Point` (line 3)'), source: 'files' });
+  expect((await ask('list.txt')).source).toBe('refused');
+  const folder = done(await talk.generate('all', { kind: 'summarizeFolder', path: '.', docIds: Object.keys(files) }));
+  const lines = folder.text.split('\n');
+  expect(lines[0]).toBe('- notes.md: Headings: `Stock` (line 1), `Prices` (line 3) (not written by the model)');
+  expect(lines).toHaveLength(3);
+  expect(folder.diagnostics).toContainEqual(expect.stringMatching(/^list\.txt: .* is too small for this/));
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
 test('an empty file is reported as empty, and what it cannot answer is refused', async () => {
   const talk = inThread();
   await talk.ask(LOAD);
