@@ -261,13 +261,16 @@ const parametersIn = (header: string): string[] =>
     .match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
     ?.filter((name) => name !== 'self') ?? [];
 
-/** Whether two functions have the same name, names with a common word, or the same parameters, two or more. */
+/** Parameters of two or more names and types say more than `(req, res)`. */
+const TYPED = /(?::|[\w>\]]\s+\w).*,/;
+
+/** Whether two functions have the same name, names with a common word, or the same parameters with types. */
 function areAlike(one: string, other: string): boolean {
   // What a function is called with does not tell what it is about.
   if ([one, other].some((header) => isCallback(header) && !TEST.test(header)))
     return parametersIn(one).length > 0 && String(parametersIn(one)) === String(parametersIn(other));
   const [list, otherList] = [parameterList(one), parameterList(other)];
-  if (one === other || (list === otherList && list?.includes(','))) return true;
+  if (one === other || (list === otherList && list !== undefined && TYPED.test(list))) return true;
   const [name, otherName] = [nameIn(one), nameIn(other)];
   if (name === undefined || otherName === undefined) return false;
   const words = nameWords(otherName);

@@ -170,6 +170,8 @@ describe('a copied body', () => {
       'let sum = 0;\n  for (const entry of entries) {\n    if (entry.account === account) sum += entry.cents;\n  }';
     expect(shown('ledger.ts', marked, body)).toBe(body);
     expect(shown('ledger.ts', marked.replace('account: string)', 'account: Account)'), body)).not.toBe(body);
+    const untyped = marked.replaceAll('(entries: Entry[], account: string): number', '(entries, account)');
+    expect(shown('ledger.js', untyped, body)).not.toBe(body);
   });
 
   it('may complete a word that it uses', () => {
