@@ -1,6 +1,6 @@
 // Converts the README for the extension's page in VS Code, which has no access to the repository's files. Removes
-// pictures, their captions, introductions of picture tables, and sections about a checkout (marked after their
-// heading). Turns links within the repository into plain text. Pure.
+// pictures, their captions, introductions of picture tables, sections about a checkout (marked after their heading),
+// and sentences with links to files that are not in the package. Pure.
 
 const PICTURE = /!\[[^\]]*\]\([^)]*\)/;
 const isPictures = (block) =>
@@ -8,6 +8,24 @@ const isPictures = (block) =>
 const isTableOfPictures = (block) => block.startsWith('|') && PICTURE.test(block);
 const isCaption = (block) => /^\*[^*][\s\S]*[^*]\*$/.test(block);
 const CHECKOUT_ONLY = '<!-- about a checkout: not in the package -->';
+const LOCAL_LINK = String.raw`\[([^\]]+)\]\((?!\w+:|#)([^)]+)\)`;
+const PACKAGED_LINK = /\[([^\]]+)\]\((model\/[^)]+)\)/g;
+const SENTENCE_END = /(?<=[.!?]) (?=[A-Z[*`])/;
+
+/** A block of text without references to files that are not in the package. Empty if nothing is left. */
+function withoutRepository(block) {
+  return block
+    .replace(PACKAGED_LINK, '$1 (`$2`)')
+    .replace(new RegExp(String.raw` \(${LOCAL_LINK}\)`, 'g'), '')
+    .split('\n')
+    .map((line) => {
+      const [, bullet, text] = /^((?:[-*] )?)(.*)$/.exec(line);
+      const sentences = text.split(SENTENCE_END).filter((sentence) => !new RegExp(LOCAL_LINK).test(sentence));
+      return sentences.length ? bullet + sentences.join(' ') : null;
+    })
+    .filter((line) => line !== null)
+    .join('\n');
+}
 
 /**
  * @param readme Markdown with pictures in paragraphs or tables of their own. Throws if a picture is inside other text.
@@ -34,5 +52,6 @@ export function readmeForPackage(readme) {
   const inText = kept.find((block) => !block.startsWith('```') && PICTURE.test(block));
   if (inText !== undefined)
     throw new Error(`README.md: a picture within a text cannot be left out of the package: ${inText.slice(0, 80)}`);
-  return `${kept.map((block) => (block.startsWith('```') ? block : block.replace(/\[([^\]]+)\]\((?!\w+:|#)[^)]*\)/g, '$1'))).join('\n\n')}\n`;
+  const texts = kept.map((block) => (block.startsWith('```') ? block : withoutRepository(block))).filter(Boolean);
+  return `${texts.join('\n\n')}\n`;
 }

@@ -12,10 +12,13 @@ it.each([
     'A\n\nB\n',
   ],
   [
-    'links within the repository',
-    'See [docs](docs/a.md), [below](#b) and [there](https://example.org).\n',
-    'See docs, [below](#b) and [there](https://example.org).\n',
+    'sentences with links to the repository',
+    'A. See [docs](docs/a.md) and [below](#b). See [there](https://example.org), v1.2 of [x](#y).\n\n[m](docs/m.md) is a map.\n',
+    'A. See [there](https://example.org), v1.2 of [x](#y).\n',
   ],
+  ['a reference in parentheses', 'Two of five ([quality](docs/q.md)), [or](#b) so.\n', 'Two of five, [or](#b) so.\n'],
+  ['list items', '- A. See [b](b.md).\n- [c](c.md) is C.\n- D.\n', '- A.\n- D.\n'],
+  ['a link to a packaged file', 'Its [card](model/CARD.md) says more.\n', 'Its card (`model/CARD.md`) says more.\n'],
   [
     'a section about a checkout',
     '# A\n\n## B\n\n<!-- about a checkout: not in the package -->\n\n```sh\n## npm ci\n```\n\n### C\n\nD\n\n## E\n\nF\n',
@@ -38,6 +41,9 @@ it.each([
 it('of the real one, nothing is left that needs a checkout', () => {
   const packaged = readmeForPackage(readFileSync('README.md', 'utf8'));
   expect(packaged).not.toMatch(/npm (?:ci|run|start|test)/);
+  expect(packaged.replace('`model/MODEL_CARD.md`', '')).not.toMatch(
+    /\.md\b|docs\/|\b(?:Measured|performance|compression)\b/,
+  );
   for (const heading of ['## In the editor', '## A larger model', '## How it works'])
     expect(packaged).toContain(heading);
 });
