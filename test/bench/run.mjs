@@ -59,7 +59,7 @@ const suites = {
     run: async () => (await import('./blockProducts.ts')).productsBench(),
   },
   kv: {
-    what: 'formats of stored keys and values: speed, size and error',
+    what: 'codecs of the KV store: speed, size, error, quality (part window: rows of the KV pool against float32 rows)',
     options: `[--only speed,rows,quality,window] ${SHAPE} ${ROUNDS} [--requests N: texts] ${THREADS}`,
     run: async (values) => (await import('./kv/kvSuite.ts')).kvSuite(values),
   },
@@ -69,14 +69,15 @@ const suites = {
     run: async (values) => (await import('./headsBench.ts')).headsSuite(values),
   },
   eviction: {
-    what: 'what eviction policies find again of a recorded session and of days of work, reckoned without a model',
+    what: 'what eviction policies find again of a recorded session and of simulated days, from the cache alone, without a model',
     options: '',
     run: async () => (await import('./eviction/evictionBench.ts')).evictionSuite(),
   },
   quality: {
-    what: 'what the model is worth on code that it was not trained on: completions, questions, summaries (fetches it the first time)',
-    options: `[--n N] [--only rest,line,block,questions,summaries] [--model FOLDER] [--beside N: other files open] ${THREADS}`,
-    run: async (values) => (await import('./quality/suite.ts')).qualitySuite(values),
+    what: 'what the model gets right in code that it was not trained on: completions, questions, summaries (fetches it the first time)',
+    options: `[--n N] [--only rest,line,block,questions,summaries] [--model FOLDER] [--open-files N: to copy from] ${THREADS}`,
+    run: async ({ 'open-files': beside, ...values }) =>
+      (await import('./quality/suite.ts')).qualitySuite({ ...values, beside }),
   },
   soak: {
     what: 'thousands of random requests, edits, aborts and evictions against each alone',
@@ -84,17 +85,17 @@ const suites = {
     run: async (values) => (await import('./soak/soakBench.ts')).soakSuite(values),
   },
   tiers: {
-    what: 'forty files under a small ceiling: questions about them from window, store and disk',
+    what: 'forty files under a small memory budget: questions about them, answered from KV pool, KV store and disk',
     options: `${SHAPE} ${THREADS}`,
     run: async (values) => (await import('./tiers/tiersBench.ts')).tiersSuite(values),
   },
   long: {
-    what: 'contexts longer than the window: answers over the rows that sketches choose, and what they cost',
+    what: 'contexts longer than the KV pool: answers from the rows that sketches choose, and what they cost',
     options: `[--only answers,cost] ${SHAPE} ${THREADS}`,
     run: async (values) => (await import('./long/longBench.ts')).longSuite(values),
   },
   strategies: {
-    what: 'no cache, a growing one, a static one and the window, in conversations',
+    what: 'conversations with no cache, a growing cache, a static cache and the KV pool (named window)',
     options: `[--only none,dynamic,static,window] ${THREADS}`,
     run: async (values) => (await import('./strategies/strategiesBench.ts')).strategiesSuite(values),
   },
@@ -141,7 +142,7 @@ const options = {
   chat: flag,
   n: text,
   model: text,
-  beside: text,
+  'open-files': text,
 };
 /** Those of a suite, as its line of the usage has them. */
 const optionsOf = (name) => ['--out', ...(suites[name].options.match(/--[a-z-]+/g) ?? [])];
@@ -175,7 +176,7 @@ if (unexpected !== undefined) refuse(`unexpected argument ${unexpected}: one sui
 const foreign = Object.keys(values).find((option) => !optionsOf(name).includes(`--${option}`));
 if (foreign !== undefined) refuse(`suite ${name} has no --${foreign}; it has ${optionsOf(name).join(', ')}`);
 if (!values.out && !values.setup) refuse('--out DIR is missing: where the results go');
-const noNumber = ['rounds', 'long-rounds', 'threads', 'requests', 'n', 'beside', 'context'].find(
+const noNumber = ['rounds', 'long-rounds', 'threads', 'requests', 'n', 'open-files', 'context'].find(
   (option) => values[option] !== undefined && !/^\d+$/.test(values[option]),
 );
 if (noNumber !== undefined) refuse(`--${noNumber} ${values[noNumber]}: it must be a whole number`);
