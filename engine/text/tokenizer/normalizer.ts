@@ -33,3 +33,19 @@ export function checkNormalizedControls({ added_tokens: added, normalizer }: Tok
   if (step !== undefined)
     throw unsupported(`the normalizer ${step.type} applies to the control token ${control?.content}`);
 }
+
+/**
+ * Normalizers whose result the library or this reader would give otherwise than the reference. Before a Metaspace that
+ * puts its sign in front of the first text, the reference takes a text for the first one by the place of its first
+ * character in the source, and a replacement of another length moves that.
+ * @throws RequestError `modelUnsupported`
+ */
+export function checkNormalizer({ normalizer }: TokenizerJson, isSpacedFirst: boolean): void {
+  for (const { type, pattern, content } of flatSteps(normalizer)) {
+    if (type === 'Precompiled') throw unsupported('the normalizer Precompiled');
+    const replaced = (pattern as { String?: string } | undefined)?.String;
+    const keepsLength = type !== 'Replace' || replaced?.length === String(content).length;
+    if (isSpacedFirst && !keepsLength)
+      throw unsupported('a Replace by text of another length before a Metaspace with prepend_scheme "first"');
+  }
+}

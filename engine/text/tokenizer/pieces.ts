@@ -4,7 +4,7 @@
  */
 import { Tokenizer as HfTokenizer } from '@huggingface/tokenizers';
 import { AddedTokens, isPlainText, keepsLines } from './addedTokens.ts';
-import { checkNormalizedControls, takePrefix } from './normalizer.ts';
+import { checkNormalizedControls, checkNormalizer, takePrefix } from './normalizer.ts';
 import { type Metaspace, readPreTokenizer } from './preTokenizer.ts';
 import { bytesAsText, byteValue, sourceOffsets, utf8Size } from './spelling.ts';
 import { type AddedToken, flatSteps, type Step, type TokenizerJson, unsupported } from './tokenizerJson.ts';
@@ -89,6 +89,7 @@ export class Pieces {
     this.#prefix = takePrefix(plain);
     checkNormalizedControls(json);
     const { step, metaspace } = readPreTokenizer(plain.pre_tokenizer);
+    checkNormalizer(plain, metaspace?.scheme === 'first');
     plain.pre_tokenizer = step;
     this.#metaspace = metaspace;
     this.#library = new HfTokenizer(plain, config) as unknown as Library;

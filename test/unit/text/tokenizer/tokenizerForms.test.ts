@@ -121,6 +121,23 @@ it.each([
   );
 });
 
+it.each([
+  [
+    'metaspace first',
+    { type: 'Replace', pattern: { String: 'a' }, content: 'bc' },
+    /Replace by text of another length/,
+  ],
+  ['metaspace first', { type: 'Replace', pattern: { Regex: 'a+' }, content: 'b' }, /Replace by text of another length/],
+  ['metaspace first', { type: 'Replace', pattern: { String: 'a' }, content: 'b' }, undefined],
+  ['metaspace always', { type: 'Replace', pattern: { String: 'a' }, content: 'bc' }, undefined],
+  ['metaspace always', { type: 'Precompiled', precompiled_charsmap: '' }, /the normalizer Precompiled/],
+])('%s with the normalizer %j', (name, normalizer, reason) => {
+  const form = file.forms.find((each) => each.name === name) as Form;
+  const load = () => read({ ...form, tokenizer: { ...form.tokenizer, normalizer } as Form['tokenizer'] });
+  if (reason) expect(load).toThrow(reason);
+  else expect(load).not.toThrow();
+});
+
 it('encodes an edited text with spaces as tokens as the whole text', () => {
   for (const name of ['neox spaces', 'codegen tabs', 'deepseek-coder', 'metaspace first', 'metaspace always']) {
     const tokenizer = read(file.forms.find((form) => form.name === name) as Form);
