@@ -5,6 +5,7 @@
 import { t } from '@vscode/l10n';
 import type { KnownAnswer } from '../facts/ask.ts';
 import { hasFacts } from '../facts/extract/facts.ts';
+import { FACT_COMMANDS } from '../facts/factQuestions.ts';
 import { isAboutSelection } from '../facts/selectionComment.ts';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
 import type { Manifest } from '../text/format/manifest.ts';
@@ -51,7 +52,7 @@ export function knownSummary(message: string, fileQuestion: string): string {
 }
 
 const ABOUT = {
-  en: /^(?:(?:what|how) can you (?:do|help(?: me)?)|help|who are you|(?:which|what) model (?:are you|is this))$/i,
+  en: /^(?:(?:what|how) can you (?:do|help(?: me)?)|\/?help|who are you|(?:which|what) model (?:are you|is this))$/i,
   pt: /^(?:o que (?:você|tu) (?:pode|consegue|sabe) fazer|quem (?:é você|és tu)|ajuda|que modelo (?:é este|é você|você é))$/i,
 };
 const HELP = {
@@ -65,10 +66,18 @@ const HELP = {
     '`/imports` são respondidos a partir do próprio código, sem o modelo.',
 };
 
-/** The reply to a question about the assistant. Undefined for any other message. */
+/** The chat's commands, in the order of its list. */
+const COMMANDS = ['explain', 'fix', 'tests', 'doc', 'summarize', ...Object.keys(FACT_COMMANDS)];
+
+/** The reply to a question about the assistant, or to an unknown command. Undefined for any other message. */
 export function helpReply(message: string): KnownAnswer | undefined {
-  const language = (['en', 'pt'] as const).find((each) => ABOUT[each].test(bareOf(message)));
-  return language && { text: HELP[language], source: 'stock' };
+  const bare = bareOf(message);
+  const language = (['en', 'pt'] as const).find((each) => ABOUT[each].test(bare));
+  if (language) return { text: HELP[language], source: 'stock' };
+  const [, command] = /^\/([a-z]+)$/i.exec(bare) ?? [];
+  if (command === undefined || COMMANDS.includes(command.toLowerCase())) return undefined;
+  const list = COMMANDS.map((name) => `\`/${name}\``).join(', ');
+  return { text: t('There is no command {0}. The commands are {1}.', `\`/${command}\``, list), source: 'stock' };
 }
 
 /** Longer messages may contain the code that they are about. */

@@ -63,7 +63,7 @@ test('other messages that begin with a slash are no commands', () => {
 
 test('what is not read in a language is named, and the text is searched', async () => {
   const files = { 'main.go': 'package main\nfunc run() {}\n' };
-  const none = '`main.go`: Kvasir reads this in TypeScript, JavaScript and Python files only.';
+  const none = '`main.go`: this command works for TypeScript, JavaScript and Python files only.';
   expect(await ask('/outline', files)).toBe('Outline of `main.go`:\n\nFunctions:\n- `run` (line 2)');
   expect(await ask('/where run', files)).toBe('`run` is defined in line 2: `func run() {}`.');
   expect(await ask('/imports', files)).toBe(none);

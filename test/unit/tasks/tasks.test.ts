@@ -476,6 +476,11 @@ describe('an answer', () => {
     const reply = (content: string, docs: SourceDocument[] = [], snippets: { path: string; text: string }[] = []) =>
       prepareChat(layout, { docs, snippets, messages: [{ role: 'user', content }] }).known;
     expect(reply('What can you do?')).toMatchObject({ text: expect.stringContaining('/where NAME'), source: 'stock' });
+    expect(reply('/help')).toMatchObject({ text: expect.stringContaining('/where NAME'), source: 'stock' });
+    expect(reply('/foo')?.text).toMatch(
+      /^There is no command `\/foo`\. The commands are `\/explain`, .*`\/callers`\.$/,
+    );
+    expect(reply('/usr/bin')?.source).not.toBe('stock');
     expect(reply('O que você sabe fazer?')?.text).toContain('/where NOME');
     const isEmpty = { text: '`src/empty.ts` is empty: there is nothing in it to answer from.', source: 'files' };
     for (const question of ['What is this file for?', 'Which functions are defined?', 'explain empty.ts'])
