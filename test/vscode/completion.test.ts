@@ -81,8 +81,7 @@ editorSuite(
       await window.openFile('src/dismissed.ts', line, column);
       await window.runCommand('Kvasir: Clear Cache');
       // A completion while typing is shown in parts.
-      await window.type(' ');
-      await window.press('Backspace');
+      await window.type('\n    ');
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE, interval: 20 }).not.toBe('');
       await window.press('Escape');
       await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toBe('');
