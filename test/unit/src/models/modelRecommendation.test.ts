@@ -126,7 +126,7 @@ it('a running model takes its weights, the rows of its context, and the scratch 
 test('the README has the memory figures of the list', () => {
   const readme = readFileSync('README.md', 'utf8');
   const rows = readme
-    .slice(readme.indexOf('| model (sizes computed from its configuration)'))
+    .slice(readme.indexOf('| model (computed sizes)'))
     .split('\n\n', 1)[0]!
     .split('\n')
     .slice(2)
