@@ -6,7 +6,8 @@ import { oneLine } from './extract/tree.ts';
 import { changeAnswer, isOfChanges } from './changeAnswers.ts';
 import type { FactQuery } from './factQuestions.ts';
 import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists.ts';
-import { linesOf, type Part, placesOf, quoted, type Source, sentences, toldApart } from './words.ts';
+import { linesOf, placesOf, type Source, sentences, toldApart } from './places.ts';
+import { type Part, quoted } from './words.ts';
 
 /** With more definitions of one name, only the question where it is defined is answered. */
 const MAX_SAME = 8;

@@ -10,7 +10,8 @@ import { entriesOf } from './extract/entries.ts';
 import { type Facts, hasFacts, NO_FACTS } from './extract/facts.ts';
 import { isOfChanges } from './changeAnswers.ts';
 import { commentAsked, leadingComment } from './selectionComment.ts';
-import { occursIn, type Source, type Language, quoted, WORDS, type Words } from './words.ts';
+import { occursIn, type Source } from './places.ts';
+import { type Language, quoted, WORDS, type Words } from './words.ts';
 import { parameterAnswer, parameterAsked } from './parameterQuestions.ts';
 import { type FactQuery, parseCommand, type Question, readQuestions } from './factQuestions.ts';
 

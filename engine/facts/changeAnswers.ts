@@ -1,7 +1,8 @@
 /** Answers questions about what is assigned and thrown, from the changes that a tree shows. Does not read trees. */
 import type { Changes, Throw, Write } from './extract/changes.ts';
 import type { FactQuery } from './factQuestions.ts';
-import { linesOf, placesOf, quoted, type Source } from './words.ts';
+import { linesOf, placesOf, type Source } from './places.ts';
+import { quoted } from './words.ts';
 
 type ChangeKind = 'changes' | 'changers' | 'thrown' | 'throwsOf' | 'throwers' | 'assigned';
 type Asked = (query: FactQuery, source: Source) => string | undefined;

@@ -2,7 +2,8 @@
 import { ENTRY_NAMES } from './changeWords.ts';
 import type { Entry, EntryKind } from './extract/entries.ts';
 import type { FactQuery } from './factQuestions.ts';
-import { placesOf, quoted, type Source, type Words } from './words.ts';
+import { placesOf, type Source } from './places.ts';
+import { quoted, type Words } from './words.ts';
 
 /** The kinds that `only` of an outline means in these files. */
 const OF_PARTS: Readonly<Record<string, EntryKind>> = { functions: 'function', types: 'type' };

@@ -1,7 +1,8 @@
 /** Answers questions about a whole file: outline, imports, exports. Does not answer questions about a name. */
 import type { Definition } from './extract/definitions.ts';
 import type { Exported, Import } from './extract/modules.ts';
-import { fullName, type Part, quoted, type Source, type Words } from './words.ts';
+import { fullName, type Source } from './places.ts';
+import { type Part, quoted, type Words } from './words.ts';
 
 const IS: Readonly<Record<Part, (definition: Definition) => boolean>> = {
   classes: ({ kind }) => kind === 'class',

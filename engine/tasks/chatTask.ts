@@ -1,6 +1,6 @@
 /** Prepares chat requests: prompt, sampling, and how an answer is shown while it streams. Runs nothing. */
 import { t } from '@vscode/l10n';
-import { occursIn } from '../facts/words.ts';
+import { occursIn } from '../facts/places.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { PromptSize } from '../protocol/stats.ts';
 import type { ChatMessage, SamplingParams, Snippet } from '../protocol/tasks.ts';

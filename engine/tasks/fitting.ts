@@ -278,17 +278,17 @@ function areAlike(one: string, other: string): boolean {
 }
 
 /** The name before a function that is assigned or the value of a property: `a.b = function (`, `b: T = (`, `'b': (`. */
-const ASSIGNED =
-  /^(?:(?:export|default|public|private|protected|static|readonly|override)\s+)*(?:[\w$]+\.)*['"]?([\w$]+)['"]?\s*(?::[^=(]*)?[=:]\s*(?:async\s*)?(?:function\b|\(|[\w$]+\s*=>)/;
+const ASSIGNED = new RegExp(
+  `^(?:(?:export|default|public|private|protected|static|readonly|override)\\s+)*(?:[\\w$]+\\.)*['"]?([\\w$]+)['"]?` +
+    '\\s*(?::[^=(]*)?[=:]\\s*(?:async\\s*)?(?:function\\b|\\(|[\\w$]+\\s*=>)',
+);
+const NO_NAME = /^(if|for|while|switch|catch|match|with|elif|function|return|await|assert|raise|throw)$/;
 
 function nameIn(header: string): string | undefined {
   const name = (/\b(?:const|let|var|def|function\*?|fn|func)\s+([\w$]+)/.exec(header) ??
     ASSIGNED.exec(header) ??
     /([\w$]+)\s*(?:<[^()]*>)?\(/.exec(header))?.[1];
-  return name !== undefined &&
-    !/^(if|for|while|switch|catch|match|with|elif|function|return|await|assert|raise|throw)$/.test(name)
-    ? name
-    : undefined;
+  return name === undefined || NO_NAME.test(name) ? undefined : name;
 }
 
 const nameWords = (name: string): string[] =>

@@ -7,6 +7,7 @@ import { Documents } from '../../../engine/server/documents.ts';
 import type { EngineMessage } from '../../../engine/protocol/messages.ts';
 import type { SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { RequestOutput } from '../../../engine/server/requestOutput.ts';
+import { isFactCommand, parseSlash } from '../../../src/chat/slash.ts';
 import { measureChat, prepareChat, shapeAnswer } from '../../../engine/tasks/chatTask.ts';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import { type PreparedRequest, prepareRaw } from '../../../engine/tasks/preparedRequest.ts';
@@ -480,6 +481,13 @@ describe('an answer', () => {
     expect(reply('/foo')?.text).toMatch(
       /^There is no command `\/foo`\. The commands are `\/explain`, .*`\/callers`\.$/,
     );
+    // The chat in the editor has the same commands.
+    const commands =
+      reply('/foo')
+        ?.text.match(/`\/(?!foo)\w+`/g)
+        ?.map((command) => command.slice(1, -1)) ?? [];
+    expect(commands.filter((command) => !parseSlash(command) && !isFactCommand(command))).toEqual([]);
+    expect(commands).toHaveLength(10);
     expect(reply('/usr/bin')?.source).not.toBe('stock');
     expect(reply('O que você sabe fazer?')?.text).toContain('/where NOME');
     const isEmpty = { text: '`src/empty.ts` is empty: there is nothing in it to answer from.', source: 'files' };
