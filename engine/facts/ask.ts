@@ -32,6 +32,8 @@ export interface Asked {
   answer(documents: readonly SourceDocument[], factsOf: FactsOf): KnownAnswer | undefined;
   /** Whether the question asks what the files are for. */
   isSummary?: boolean;
+  /** Of the question. */
+  language?: Language;
 }
 
 interface Conversation {
@@ -97,6 +99,7 @@ export function factsAsked(
       );
     },
     isSummary: question.query.kind === 'purpose' && isOfFile,
+    language: question.language,
   };
 }
 
@@ -257,16 +260,26 @@ export function summaryComment(
   return fromFiles(text, [document]);
 }
 
-/**
- * What a file defines, for a model that sums up only files of the languages that it was trained on. Undefined for those
- * files, and for a file whose definitions are not known.
- */
+/** What files define, instead of a summary by the model. Undefined if the definitions of one are not known. */
 export function outlineInstead(
-  document: SourceDocument,
+  documents: readonly SourceDocument[],
   language: Language,
   factsOf: FactsOf,
 ): KnownAnswer | undefined {
-  if (hasFacts(document)) return undefined;
   const query: FactQuery = { kind: 'outline', name: '' };
+  const outlines = documents.flatMap((document) => answerOf(query, document, factsOf(document), WORDS[language]) ?? []);
+  if (outlines.length === 0 || outlines.length < documents.length) return undefined;
+  return fromFiles(outlines.join('\n\n'), documents);
+}
+
+/** The parameters and the declaration of a definition, instead of a summary. @param range in the LF text */
+export function signatureInstead(
+  document: SourceDocument,
+  range: { start: number; end: number; label: string },
+  language: Language,
+  factsOf: FactsOf,
+): KnownAnswer | undefined {
+  const name = range.label.split(/[.#]/).at(-1) ?? '';
+  const query: FactQuery = { kind: 'signature', name, within: range };
   return fromFiles(answerOf(query, document, factsOf(document), WORDS[language]), [document]);
 }

@@ -165,7 +165,7 @@ export class AssistantServer {
 
   #setLanguage({ language, texts }: Message<'language'>): void {
     speakBytes(language);
-    this.#requests.language = language.startsWith('pt') ? 'pt' : 'en';
+    this.#requests.facts.language = language.startsWith('pt') ? 'pt' : 'en';
     speak({ contents: texts });
   }
 

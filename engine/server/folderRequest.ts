@@ -26,6 +26,8 @@ interface FolderRequestOptions extends Omit<RunOptions, 'onText'> {
   readonly needsTree: (document: SourceDocument) => boolean;
   /** What is read in the file. Then the model is not asked. */
   readonly readSummary: (document: SourceDocument) => KnownAnswer | undefined;
+  /** Checks the text of the model. */
+  readonly checked: (prepared: PreparedRequest, document: SourceDocument) => PreparedRequest;
   /** Parses a document, so that reading it is fast. */
   readonly parse: (document: SourceDocument) => Promise<void> | undefined;
   readonly outlinesOf: OutlinesOf;
@@ -98,18 +100,14 @@ export class FolderRequest {
   }
 
   async #summarize(document: SourceDocument, path: string, index: number): Promise<FileSummary | undefined> {
-    const { model, sampling, needsTree, readSummary, parse, outlinesOf, requestId, onReady } = this.#options;
+    const { model, sampling, needsTree, readSummary, checked, parse, outlinesOf, requestId, onReady } = this.#options;
     if (needsTree(document)) {
       await parse(document);
       if (this.#running.isAborted || this.#running.isClosed) return undefined;
     }
     const read = readSummary(document);
-    if (read?.source === 'refused') {
-      this.#notes.push(`${path}: ${read.text}`);
-      return undefined;
-    }
-    if (read) return { path, text: inLine(read.text), note: t('not written by the model') };
-    const prepared = prepareSummarize(model.layout, document, undefined, sampling, outlinesOf);
+    if (read) return this.#known(path, read);
+    const prepared = checked(prepareSummarize(model.layout, document, undefined, sampling, outlinesOf), document);
     if (prepared.known) {
       this.#notes.push(prepared.known.text.replace(document.path, () => path));
       return undefined;
@@ -124,9 +122,17 @@ export class FolderRequest {
     });
     onReady();
     const outcome = await running;
-    const { text, note } = prepared.shape(raw, true);
+    const { text, note, source } = prepared.shape(raw, true);
+    if (source !== undefined) return this.#known(path, { text, source });
     const own = fileNotes(document.path, [...prepared.notes, note ?? cut, ...lengthNote(prepared, outcome)]);
     return { path, text, note: own || undefined };
+  }
+
+  /** A summary that the model did not write. A refusal becomes a note. */
+  #known(path: string, { text, source }: Pick<KnownAnswer, 'text' | 'source'>): FileSummary | undefined {
+    if (source !== 'refused') return { path, text: inLine(text), note: t('not written by the model') };
+    this.#notes.push(`${path}: ${text}`);
+    return undefined;
   }
 
   /** Streams the summary of the whole folder to the output. */

@@ -142,7 +142,11 @@ export class RequestOutput {
       ...(this.#presentation.withAlternatives ? { topLogprobs: this.#topLogprobs } : {}),
       usage,
       timings,
-      diagnostics: [...this.#presentation.notes, ...(note === undefined ? [] : [note]), ...cut],
+      diagnostics: [
+        ...(shaped.isInstead ? [] : this.#presentation.notes),
+        ...(note === undefined ? [] : [note]),
+        ...cut,
+      ],
       ...(suppressed ? { suppressed } : {}),
       ...(shaped.source ? { source: shaped.source } : {}),
     });

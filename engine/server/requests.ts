@@ -2,11 +2,10 @@
  * The running requests. Turns a `generate` message into a prompt and a sequence, or answers it from the files without
  * the model. Does not run steps.
  */
-import { factsAsked, type KnownAnswer, outlineInstead, summaryComment } from '../facts/ask.ts';
-import { hasFacts, readFacts } from '../facts/extract/facts.ts';
-import type { Language } from '../facts/words.ts';
+import { factsAsked, type KnownAnswer } from '../facts/ask.ts';
 import type { Documents } from './documents.ts';
 import { RequestError, toRequestError } from '../protocol/errors.ts';
+import { FileFacts } from './fileFacts.ts';
 import type { FileLedger } from './fileLedger.ts';
 import type { LoadedModel } from './loadedModel.ts';
 import { Parsing, RunningRequest } from './runningRequest.ts';
@@ -19,12 +18,12 @@ import { type ChatOptions, measureChat, prepareChat } from '../tasks/chatTask.ts
 import { prepareCommitMessage } from '../tasks/commitTask.ts';
 import { completedDocument, prepareComplete } from '../tasks/completeTask.ts';
 import { prepareEdit } from '../tasks/editTask.ts';
-import { tooSmall } from '../tasks/stockReplies.ts';
+import { isGreeting } from '../tasks/stockReplies.ts';
 import { type PreparedRequest, prepareRaw } from '../tasks/preparedRequest.ts';
 import { emptySummary, mayNeedOutline, measureSummarize, prepareSummarize } from '../tasks/summarizeTask.ts';
-import { outlinesOf } from '../text/syntax/outline.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
+import { MAX_TREES } from '../text/syntax/syntaxTrees.ts';
 
 type Generate = Extract<HostMessage, { type: 'generate' }>;
 type CompletionTask = Extract<Task, { kind: 'complete' }>;
@@ -32,8 +31,7 @@ type FolderTask = Extract<Task, { kind: 'summarizeFolder' }>;
 type Asker = Pick<Generate, 'requestId' | 'clientId'>;
 
 export class Requests {
-  /** The user's language, for answers to commands. */
-  language: Language = 'en';
+  readonly facts: FileFacts;
   readonly #running = new Map<string, RunningRequest>();
   readonly #documents: Documents;
   readonly #sources: Documents;
@@ -53,6 +51,7 @@ export class Requests {
     this.#sources = sources;
     this.#files = files;
     this.#syntax = syntax;
+    this.facts = new FileFacts(syntax);
     this.#emit = emit;
     this.#parsing = new Parsing(syntax, (requestId, error) => this.#refuse(requestId, toRequestError(error)));
   }
@@ -114,20 +113,23 @@ export class Requests {
   #chat(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): void {
     const { can, chat } = model.text.manifest;
     const options = this.#chatOptions(task);
-    const asked = factsAsked(options, this.language, can.chat && chat.facts);
+    const asked = factsAsked(options, this.facts.language, can.chat && chat.facts);
     const startMs = performance.now();
     const wanted = asked?.documents ?? [];
-    // For the outline of what does not fit.
-    const [first] = options.docs;
-    const needsOutline = first && !wanted.includes(first) && mayNeedOutline(model.layout, first);
-    this.#parsing.whenParsed(message, needsOutline ? [...wanted, first] : wanted, onReady, (parsed, waiting) => {
-      const known = waiting.aborted ? undefined : asked?.answer(parsed.slice(0, wanted.length), this.#factsOf);
+    // For the outlines of what does not fit, and to check what a small model writes.
+    const others = options.docs
+      .filter((doc) => !wanted.includes(doc) && (chat.facts || mayNeedOutline(model.layout, doc)))
+      .slice(0, Math.max(0, MAX_TREES - wanted.length));
+    this.#parsing.whenParsed(message, [...wanted, ...others], onReady, (parsed, waiting) => {
+      const known = waiting.aborted ? undefined : asked?.answer(parsed.slice(0, wanted.length), this.facts.of);
       if (known) return this.#answer(message, known, startMs);
       // An aborted request ends as such, not with a refusal.
       const { aborted } = waiting;
       const asking = { ...options, isSummary: asked?.isSummary ?? false, ...(aborted ? { anyway: true } : {}) };
       const prepared = prepareChat(model.layout, asking, message.sampling);
-      this.#begin(message, prepared, waiting.priority, model);
+      const isChecked = chat.facts && !asking.anyway && !isGreeting(task.messages.at(-1)?.content ?? '');
+      const checked = isChecked ? this.facts.checkedAnswer(prepared, options, asked, model.layout) : prepared;
+      this.#begin(message, checked, waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
   }
@@ -140,43 +142,16 @@ export class Requests {
     const startMs = performance.now();
     const isRead = model.text.manifest.chat.facts;
     const label = range?.label;
-    const isOther = isRead && !hasFacts(document);
-    const needsTree = range === undefined ? isOther || mayNeedOutline(model.layout, document) : isRead && label;
+    const needsTree = range === undefined ? isRead || mayNeedOutline(model.layout, document) : isRead && label;
     this.#parsing.whenParsed(message, needsTree ? [document] : [], onReady, ([doc = document], waiting) => {
-      const known = isRead && !waiting.aborted ? this.#readSummary(doc, range, model) : undefined;
+      const known = isRead && !waiting.aborted ? this.facts.readSummary(doc, range, model.layout) : undefined;
       if (known) return this.#answer(message, known, startMs);
-      const prepared = prepareSummarize(model.layout, doc, range, message.sampling, this.#outlinesOf);
-      this.#begin(message, prepared, waiting.priority, model);
+      const prepared = prepareSummarize(model.layout, doc, range, message.sampling, this.facts.outlinesOf);
+      const checked = isRead ? this.facts.checkedSummary(prepared, doc, range, model.layout) : prepared;
+      this.#begin(message, checked, waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
   }
-
-  /** What is read instead of asking the model. Undefined if it is to be asked. */
-  #readSummary(
-    document: SourceDocument,
-    range: SummarizeTask['range'],
-    { layout }: LoadedModel,
-  ): KnownAnswer | undefined {
-    if (!range)
-      return (
-        summaryComment(document, undefined, this.#factsOf) ??
-        outlineInstead(document, this.language, this.#factsOf) ??
-        (hasFacts(document) ? undefined : tooSmall(layout))
-      );
-    const { start, end, label = '' } = range;
-    return summaryComment(document, { start: document.toLf(start), end: document.toLf(end), label }, this.#factsOf);
-  }
-
-  readonly #factsOf = (document: SourceDocument) => readFacts(this.#syntax, document);
-
-  /** The definitions that are not inside functions. None without a tree. */
-  readonly #definitionsOf = (document: SourceDocument) =>
-    (this.#factsOf(document)?.changes.named ?? [])
-      .filter(({ local }) => !local)
-      .map(({ line, owner }) => ({ line, isMember: owner !== undefined }));
-
-  readonly #outlinesOf = (document: SourceDocument) =>
-    this.#syntax.read(document, (tree, _, text) => outlinesOf(tree, text));
 
   /** Answers without the model. */
   #answer(asker: Asker, { text, note, source }: KnownAnswer, startMs: number): void {
@@ -228,7 +203,7 @@ export class Requests {
   /** The size of the prompt in tokens. Does not run it. @throws the errors of `start` */
   measure(task: ChatTask | SummarizeTask, sampling: SamplingParams | undefined, { layout }: LoadedModel): PromptSize {
     if (task.kind === 'summarize')
-      return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling, this.#outlinesOf);
+      return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling, this.facts.outlinesOf);
     return measureChat(layout, this.#chatOptions(task), sampling);
   }
 
@@ -253,7 +228,7 @@ export class Requests {
     return {
       messages,
       docs: docIds.map((id) => this.#documents.get(id)),
-      definitions: this.#definitionsOf,
+      definitions: this.facts.definitionsOf,
       ...(snippets ? { snippets } : {}),
       ...(cursor === undefined ? {} : { cursor }),
       ...(anyway ? { anyway } : {}),
@@ -269,6 +244,7 @@ export class Requests {
 
   #folder(asker: Generate, task: FolderTask, model: LoadedModel, onReady: () => void): void {
     const { requestId, priority, sampling } = asker;
+    const { facts } = model.text.manifest.chat;
     const notes: string[] = [];
     const running = this.#open(asker, {
       shape: (text) => ({ text, stop: false }),
@@ -283,12 +259,12 @@ export class Requests {
       model,
       files: this.#files,
       documents: this.#documents,
-      needsTree: (document) =>
-        mayNeedOutline(model.layout, document) || (model.text.manifest.chat.facts && !hasFacts(document)),
-      readSummary: (document) =>
-        model.text.manifest.chat.facts ? this.#readSummary(document, undefined, model) : undefined,
+      needsTree: (document) => facts || mayNeedOutline(model.layout, document),
+      readSummary: (document) => (facts ? this.facts.readSummary(document, undefined, model.layout) : undefined),
+      checked: (prepared, document) =>
+        facts ? this.facts.checkedSummary(prepared, document, undefined, model.layout) : prepared,
       parse: (document) => this.#syntax.prepare(document),
-      outlinesOf: this.#outlinesOf,
+      outlinesOf: this.facts.outlinesOf,
       emit: this.#emit,
       onReady,
     }).run();

@@ -30,6 +30,8 @@ export interface Shaped {
   note?: string;
   /** Left out if the model wrote the text. */
   source?: AnswerSource;
+  /** It replaces the text of the model, so the notes on the prompt do not apply. */
+  isInstead?: true;
 }
 
 export interface PreparedRequest {

@@ -249,9 +249,10 @@ test('parts that do not fit are reported before the question, as in the notes of
       ]),
     { timeout: 120_000 },
   );
-  const { notes, label } = other.meter!;
+  const { label } = other.meter!;
   await other.ask('/summarize');
-  expect(lastOf(other).notes).toEqual(expect.arrayContaining(notes));
+  // The model invents functions for such a file, so the outline of the whole file is shown.
+  expect(lastOf(other).notes).toEqual(['from the code of src/large.ts, not written by the model']);
   expect(label).toBe(`${counted(footer(lastOf(other).footer).prompt)} of ${counted(BUILT_IN.contextTokens)} tokens`);
   await other.dispose();
   await chat.dispose();

@@ -52,7 +52,7 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.unhover();
   });
 
-  test('the first question about the file reuses it and streams its answer; a second question does not compute it again', async () => {
+  test('the first question about the file reuses it; a second question does not compute it again', async () => {
     const window = editor();
     await computed();
     await window.runCommand('Kvasir: Open Chat');
@@ -61,9 +61,6 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(reused).toBeGreaterThan(prompt / 2);
     const history = await window.answerHistory();
     expect(history.at(-1)?.state).toBe('done');
-    expect(
-      new Set(history.filter(({ state }) => state === 'streaming').map(({ length }) => length)).size,
-    ).toBeGreaterThan(1);
     const second = await askToTheEnd('What is this?');
     expect(second.reused).toBeGreaterThan(second.prompt / 2);
     await window.screenshot('chat');

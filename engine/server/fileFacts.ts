@@ -1,0 +1,108 @@
+/**
+ * What is read off the syntax trees of documents: definitions, outlines, summaries, and whether the text of a small
+ * model names what is there. Does not parse documents and answers no messages.
+ */
+import { type Asked, outlineInstead, signatureInstead, summaryComment } from '../facts/ask.ts';
+import type { KnownAnswer } from '../facts/ask.ts';
+import { hasFacts, readFacts } from '../facts/extract/facts.ts';
+import type { Language } from '../facts/words.ts';
+import type { SummarizeTask } from '../protocol/tasks.ts';
+import type { ChatOptions } from '../tasks/chatTask.ts';
+import { withCheckedNames } from '../tasks/checkedNames.ts';
+import type { PreparedRequest } from '../tasks/preparedRequest.ts';
+import { tooSmall } from '../tasks/stockReplies.ts';
+import type { Layout } from '../text/prompt/layout.ts';
+import { outlinesOf } from '../text/syntax/outline.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
+import type { Syntax } from '../text/syntax/syntax.ts';
+
+export class FileFacts {
+  /** The user's language, for answers to commands. */
+  language: Language = 'en';
+  readonly #syntax: Syntax;
+
+  constructor(syntax: Syntax) {
+    this.#syntax = syntax;
+  }
+
+  readonly of = (document: SourceDocument) => readFacts(this.#syntax, document);
+
+  /** The definitions that are not inside functions. None without a tree. */
+  readonly definitionsOf = (document: SourceDocument) =>
+    (this.of(document)?.changes.named ?? [])
+      .filter(({ local }) => !local)
+      .map(({ line, owner }) => ({ line, isMember: owner !== undefined }));
+
+  readonly outlinesOf = (document: SourceDocument) =>
+    this.#syntax.read(document, (tree, _, text) => outlinesOf(tree, text));
+
+  /** What is read instead of asking a small model for a summary. Undefined if it is to be asked. */
+  readSummary(document: SourceDocument, range: SummarizeTask['range'], layout: Layout): KnownAnswer | undefined {
+    if (range) return summaryComment(document, inLf(document, range), this.of);
+    const comment = summaryComment(document, undefined, this.of);
+    if (comment || hasFacts(document)) return comment;
+    return outlineInstead([document], this.language, this.of) ?? tooSmall(layout);
+  }
+
+  /** The summary of a small model, with the names of the text that it is about. */
+  checkedSummary(
+    prepared: PreparedRequest,
+    document: SourceDocument,
+    range: SummarizeTask['range'],
+    layout: Layout,
+  ): PreparedRequest {
+    const { lf, path } = document;
+    const at = range && inLf(document, range);
+    const instead = (): KnownAnswer | undefined => {
+      if (!at) return outlineInstead([document], this.language, this.of);
+      return at.label === '' ? undefined : signatureInstead(document, at, this.language, this.of);
+    };
+    return {
+      ...prepared,
+      shape: withCheckedNames(prepared.shape, {
+        texts: at ? [lf.slice(at.start, at.end), at.label, path] : [lf, path],
+        kindsOf: at ? undefined : this.#kindsIn([document]),
+        instead: () => instead() ?? tooSmall(layout),
+      }),
+    };
+  }
+
+  /** The answer of a small model, with the names of the files and of the conversation. */
+  checkedAnswer(
+    prepared: PreparedRequest,
+    { docs, messages, snippets = [] }: ChatOptions,
+    asked: Asked | undefined,
+    layout: Layout,
+  ): PreparedRequest {
+    const isSummary = asked?.isSummary === true && docs.length > 0;
+    return {
+      ...prepared,
+      shape: withCheckedNames(prepared.shape, {
+        texts: [
+          ...docs.flatMap(({ lf, path }) => [lf, path]),
+          ...snippets.flatMap(({ text, path }) => [text, path]),
+          ...messages.map(({ content }) => content),
+        ],
+        kindsOf: isSummary ? this.#kindsIn(docs) : undefined,
+        instead: () =>
+          (isSummary ? outlineInstead(docs, asked.language ?? this.language, this.of) : undefined) ?? tooSmall(layout),
+      }),
+    };
+  }
+
+  /** The kinds of the definitions of a name outside functions. Undefined if a tree is missing. */
+  #kindsIn(documents: readonly SourceDocument[]): ((name: string) => ReadonlySet<string>) | undefined {
+    const all = documents.map(this.of);
+    if (!all.every((facts) => facts !== undefined)) return undefined;
+    const kinds = new Map<string, Set<string>>();
+    for (const { kind, name, local } of all.flatMap(({ definitions }) => definitions))
+      if (!local) kinds.set(name, (kinds.get(name) ?? new Set()).add(kind));
+    return (name) => kinds.get(name) ?? new Set();
+  }
+}
+
+const inLf = (document: SourceDocument, { start, end, label = '' }: NonNullable<SummarizeTask['range']>) => ({
+  start: document.toLf(start),
+  end: document.toLf(end),
+  label,
+});
