@@ -6,6 +6,9 @@ import { type CommandLine, samplingOf, text, texts, UsageError } from './options
 import { log, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 
+/** Asks a question that the model is too small for; alone, the one that was refused last. */
+const ANYWAY = /^\s*\/anyway(?:\s+([\s\S]*\S))?\s*$/;
+
 export async function chat(line: CommandLine): Promise<number> {
   const sampling = samplingOf(line);
   const message = text(line, 'message');
@@ -16,18 +19,30 @@ export async function chat(line: CommandLine): Promise<number> {
     const messages: ChatMessage[] = [];
     let running: string | null = null;
     let numTurns = 0;
-    const turn = async (content: string) => {
+    let refused: string | undefined;
+    const turn = async (written: string) => {
+      const found = ANYWAY.exec(written);
+      const insisted = found ? (found[1] ?? '') : undefined;
+      const content = insisted === '' ? refused : (insisted ?? written);
+      if (content === undefined) throw new RequestError('badRequest', '/anyway: no question was refused');
       messages.push({ role: 'user', content });
       running = `chat-${++numTurns}`;
       try {
         const { text: answer, source } = await runTask(
           line,
           client,
-          { kind: 'chat', messages: [...messages], docIds },
+          { kind: 'chat', messages: [...messages], docIds, ...(insisted === undefined ? {} : { anyway: true }) },
           { id: running, sampling },
         );
-        // An answer that was stopped before its first text is no part of the conversation.
-        if (answer === '') messages.pop();
+        refused = source === 'refused' ? content : undefined;
+        if (refused !== undefined && !line.json)
+          log(
+            message === undefined
+              ? '/anyway asks it all the same'
+              : `--message "/anyway QUESTION" asks it all the same`,
+          );
+        // A refusal, or an answer that was stopped before its first text, is no part of the conversation.
+        if (answer === '' || refused !== undefined) messages.pop();
         else messages.push({ role: 'assistant', content: answer, ...(source ? { source } : {}) });
       } catch (error) {
         messages.pop();

@@ -101,7 +101,7 @@ const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Parti
   column: ['C', 'column of the cursor, from 1, as editors count'],
   'open-file': ['F', 'another open file to copy from; may be given several times, most important first'],
   n: ['K', 'print up to K different candidates'],
-  message: ['M', 'the question; without it, a conversation'],
+  message: ['M', 'the question; without it, a conversation; "/anyway M" asks a model that is too small, too'],
   symbol: ['S', 'function or class to summarize'],
   prompt: ['TEXT', 'text to continue'],
   ids: ['1,2,3', 'text to continue, as token ids'],

@@ -615,6 +615,24 @@ describe('the program', () => {
     expect(ask('Explain this code.', [one]).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
   });
 
+  test('a refused question can be asked all the same, with /anyway', () => {
+    const file = join(temporary, 'area.ts');
+    writeFileSync(file, 'export function area(w: number, h: number): number {\n  return w * h;\n}\n');
+    const chat = (message: string) => run('chat', '--file', file, '--message', message, '--max-tokens', '2');
+    const refused = chat('Is this code fast?');
+    expect(refused.stdout).toMatch(/ is too small for this/);
+    expect(refused.stderr).toContain('--message "/anyway QUESTION" asks it all the same');
+    expect(chat('/anyway Is this code fast?').stdout).toMatch(/\nnote: written by the model, so it may be wrong\n/);
+    const { stdout, stderr } = spawnSync(
+      process.execPath,
+      [cli, 'chat', '--file', file, '--max-tokens', '2', '--cache-dir', temporary, '--model', 'model'],
+      { encoding: 'utf8', timeout: 60_000, input: '/anyway\nIs this code fast?\n/anyway\n' },
+    );
+    expect(stdout).toMatch(/^[^\n]* is too small for this[^\n]*\n[^\n]+\nnote: written by the model/);
+    expect(stderr).toContain('/anyway: no question was refused');
+    expect(stderr).toContain('/anyway asks it all the same');
+  });
+
   test('a text with a UTF-16 byte order mark is read as UTF-16', () => {
     const file = join(temporary, 'wide.ts');
     for (const bytes of [
