@@ -120,6 +120,8 @@ export interface ChatTask {
   snippets?: Snippet[];
   /** Asks a model that is too small for the question, too. */
   anyway?: boolean;
+  /** The messages are for the model as they are: no commands, fixed replies, rewording, or check of the answer. */
+  asIs?: boolean;
 }
 
 export interface SummarizeTask {

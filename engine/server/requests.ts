@@ -113,7 +113,7 @@ export class Requests {
   #chat(message: Generate, task: ChatTask, model: LoadedModel, onReady: () => void): void {
     const { can, chat } = model.text.manifest;
     const options = this.#chatOptions(task);
-    const asked = factsAsked(options, this.facts.language, can.chat && chat.facts);
+    const asked = task.asIs ? undefined : factsAsked(options, this.facts.language, can.chat && chat.facts);
     const startMs = performance.now();
     const wanted = asked?.documents ?? [];
     // For the outlines of what does not fit, and to check what a small model writes.
@@ -127,7 +127,7 @@ export class Requests {
       const { aborted } = waiting;
       const asking = { ...options, isSummary: asked?.isSummary ?? false, ...(aborted ? { anyway: true } : {}) };
       const prepared = prepareChat(model.layout, asking, message.sampling);
-      const isChecked = chat.facts && !asking.anyway && !isGreeting(task.messages.at(-1)?.content ?? '');
+      const isChecked = chat.facts && !asking.anyway && !task.asIs && !isGreeting(task.messages.at(-1)?.content ?? '');
       const checked = isChecked ? this.facts.checkedAnswer(prepared, options, asked, model.layout) : prepared;
       this.#begin(message, checked, waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
@@ -224,7 +224,7 @@ export class Requests {
     }
   }
 
-  #chatOptions({ messages, docIds, snippets, cursor, anyway }: ChatTask): ChatOptions {
+  #chatOptions({ messages, docIds, snippets, cursor, anyway, asIs }: ChatTask): ChatOptions {
     return {
       messages,
       docs: docIds.map((id) => this.#documents.get(id)),
@@ -232,6 +232,7 @@ export class Requests {
       ...(snippets ? { snippets } : {}),
       ...(cursor === undefined ? {} : { cursor }),
       ...(anyway ? { anyway } : {}),
+      ...(asIs ? { asIs } : {}),
     };
   }
 

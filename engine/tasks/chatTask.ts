@@ -39,6 +39,8 @@ export interface ChatOptions {
   enableThinking?: boolean;
   /** Asks a model that is too small for the question, too. */
   anyway?: boolean;
+  /** See ChatTask. */
+  asIs?: boolean;
   /** Whether the question asks what the files are for. */
   isSummary?: boolean;
 }
@@ -48,7 +50,7 @@ export interface ChatOptions {
  * `contextTooLong` for a question that does not fit
  */
 export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: SamplingParams): PreparedRequest {
-  const { facts } = layout.text.manifest.chat;
+  const facts = layout.text.manifest.chat.facts && !asked.asIs;
   const options = forModel(layout, asked);
   // A larger model may answer from its knowledge. Its notes say that the file was not read.
   const ofFiles = facts && leansOnFiles(options.messages);
@@ -65,7 +67,7 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
         : refusedReply(layout, asked.messages, asked, asked.isSummary ?? false)))
     : undefined;
   if (reply) return { ...prepared, known: reply };
-  if (!isGreeting(last)) return prepared;
+  if (asked.asIs || !isGreeting(last)) return prepared;
   return { ...prepared, shape: (rawText, finished) => ({ ...prepared.shape(rawText, finished), source: 'stock' }) };
 }
 
@@ -79,7 +81,7 @@ export function measureChat(layout: Layout, options: ChatOptions, sampling?: Sam
  * inventions would look like facts from the file.
  */
 function forModel(layout: Layout, options: ChatOptions): ChatOptions {
-  if (!layout.text.manifest.chat.facts) return options;
+  if (!layout.text.manifest.chat.facts || options.asIs) return options;
   const { messages } = options;
   const isKnown = messages.map(({ role }, i) => role === 'user' && messages[i + 1]?.source !== undefined);
   return { ...options, messages: messages.filter((_, i) => !isKnown[i] && !isKnown[i - 1]) };
@@ -161,7 +163,7 @@ function chatDefaults(layout: Layout): { maxTokens: number; temperature: number;
 
 function promptOf(
   layout: Layout,
-  { docs, snippets = [], cursor, definitions, fill, messages, enableThinking }: ChatOptions,
+  { docs, snippets = [], cursor, definitions, fill, messages, enableThinking, asIs }: ChatOptions,
   answerTokens: number,
 ): ChatPrompt {
   const [doc, ...others] = docs;
@@ -187,7 +189,7 @@ function promptOf(
     ],
     messages: messages.map(({ role, content }) => ({
       role,
-      content: role === 'user' ? inItsWords(lf(content)) : lf(content),
+      content: role === 'user' && !asIs ? inItsWords(lf(content)) : lf(content),
     })),
     answerTokens,
     enableThinking,

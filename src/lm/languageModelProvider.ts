@@ -104,7 +104,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
           ),
         );
       const done = await this.#host.client.generate({
-        task: () => ({ kind: 'chat', messages: chat, docIds: [] }),
+        task: () => ({ kind: 'chat', messages: chat, docIds: [], asIs: true }),
         priority: 'chat',
         sampling: toSampling(options.modelOptions, card.maxOutputTokens),
         onChunk: (text) => progress.report(new vscode.LanguageModelTextPart(text)),

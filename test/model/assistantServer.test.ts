@@ -747,6 +747,23 @@ test('on battery idle maintenance only frees memory; on mains power it does the 
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
+test.each(['/help', 'What can you do?', 'Hello', '/where x', 'What is a hash map?'])(
+  'a request of another extension reaches the model as it is: %s',
+  async (content) => {
+    const talk = inThread();
+    await talk.ask(LOAD);
+    const messages = [{ role: 'user' as const, content }];
+    const ask = (id: string, asIs: boolean) =>
+      talk.generate(id, { kind: 'chat', docIds: [], messages, asIs }, { maxTokens: 2, ignoreEos: true }).then(done);
+    const answer = await ask('asked', true);
+    expect(answer).not.toHaveProperty('source');
+    expect(answer).toMatchObject({ diagnostics: [expect.stringContaining('cut off')], finishReason: 'length' });
+    expect(answer.usage.promptTokens).toBeGreaterThan(0);
+    expect((await ask('typed', false)).source).toMatch(/^(stock|unattached)$/);
+    await talk.ask({ type: 'shutdown', requestId: 'bye' });
+  },
+);
+
 test('a question about a fact is answered from the syntax tree; another one is refused, unless the user insists', async () => {
   const talk = inThread();
   await talk.ask(LOAD);

@@ -237,6 +237,7 @@ describe('a request', () => {
     expect(requests[0]?.task()).toEqual({
       kind: 'chat',
       docIds: [],
+      asIs: true,
       messages: [
         { role: 'user', content: 'one \n\ntwo' },
         { role: 'assistant', content: 'three' },
