@@ -10,7 +10,7 @@ import type { Precision } from '../protocol/tasks.ts';
 import { ChatTemplate } from '../text/format/chatTemplate.ts';
 import { withoutFaulty } from '../text/format/faults.ts';
 import { readManifest } from '../text/format/manifest.ts';
-import { offersOf } from '../text/format/modelText.ts';
+import { checkTokenizer, offersOf } from '../text/format/modelText.ts';
 
 export interface FolderInspection extends InspectedModel {
   readonly model: Omit<ModelInspection, 'tokens'>;
@@ -20,6 +20,7 @@ export interface FolderInspection extends InspectedModel {
 export async function inspectFolder(modelDir: string): Promise<FolderInspection> {
   const { tokens, ...model } = await inspectModel(modelDir);
   const folder = await ModelFolder.open(modelDir);
+  await checkTokenizer(folder);
   const template = await ChatTemplate.inspect(folder);
   const { manifest: promised, fim } = await readManifest(
     folder,

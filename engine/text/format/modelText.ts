@@ -173,13 +173,8 @@ const MARK = /^(?:<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>|<\/s>|<eos>|<end
  */
 export function selfTest(text: ModelText, vocabSize: number): Faults {
   const { tokenizer, fim, chatTemplate } = text;
-  const ids = tokenizer.encode(SAMPLE);
-  if (tokenizer.decode(ids) !== SAMPLE)
-    throw new RequestError(
-      'modelInvalid',
-      'tokenizer.json: a text comes back changed from encoding and decoding; the file is incomplete or of another kind',
-    );
-  if (ids.some((id) => id >= vocabSize))
+  checkRestores(tokenizer);
+  if (tokenizer.encode(SAMPLE).some((id) => id >= vocabSize))
     throw new RequestError(
       'modelInvalid',
       `tokenizer.json: it has token ids above those of the model (config.json: vocab_size is ${vocabSize}); ` +
@@ -191,6 +186,26 @@ export function selfTest(text: ModelText, vocabSize: number): Faults {
   if (complete) faults.complete = complete;
   if (chat) faults.chat = chat;
   return faults;
+}
+
+/** Whether the tokenizer of a folder can be used: as when it is loaded, but fast. @throws the errors of `Tokenizer.read` */
+export async function checkTokenizer(folder: ModelFolder): Promise<void> {
+  const config = (await folder.readJson('tokenizer_config.json'))?.value;
+  const json = await folder.readJson('tokenizer.json');
+  if (json === null) return void (await Tokenizer.read(folder));
+  const fast = Tokenizer.withoutMerges(json.value as Parameters<typeof Tokenizer.withoutMerges>[0], config);
+  // A vocabulary need not have all characters by themselves.
+  if (!restores(fast)) checkRestores(await Tokenizer.read(folder));
+}
+
+const restores = (tokenizer: Tokenizer): boolean => tokenizer.decode(tokenizer.encode(SAMPLE)) === SAMPLE;
+
+function checkRestores(tokenizer: Tokenizer): void {
+  if (!restores(tokenizer))
+    throw new RequestError(
+      'modelInvalid',
+      'tokenizer.json: a text comes back changed from encoding and decoding; the file is incomplete or of another kind',
+    );
 }
 
 /** Control tokens must differ, must be tokens of the model, and must decode to their names. */

@@ -10,6 +10,12 @@ import { type Before, type Piece, Pieces } from './pieces.ts';
 import { type AddedToken, flatSteps, type Step, type TokenizerJson } from './tokenizerJson.ts';
 import { Detokenizer, Vocabulary } from './vocabulary.ts';
 
+/** The parts of a tokenizer.json that may be missing are not needed. */
+type FileJson = Partial<TokenizerJson> & Pick<TokenizerJson, 'model'>;
+
+/** A character, with a space before it in SentencePiece, or a byte. */
+const IS_SINGLE = /^(?:.|▁.|<0x[0-9A-F]{2}>)$/su;
+
 export interface Encoding {
   ids: number[];
   /** For each id, the UTF-16 offset in the text at which its token ends. */
@@ -41,7 +47,20 @@ export class Tokenizer {
 
   static fromJson(json: unknown, config: Record<string, unknown> = {}): Tokenizer {
     checkTokenizerJson(json as Record<string, unknown>);
-    const file = json as Partial<TokenizerJson> & Pick<TokenizerJson, 'model'>;
+    return Tokenizer.#build(json as FileJson, config);
+  }
+
+  /**
+   * The tokenizer of a checked tokenizer.json with its tokens of one character and without merges, which take seconds
+   * to build. Has the same faults, but other ids.
+   * @throws the errors of `fromJson`
+   */
+  static withoutMerges(json: FileJson, config: Record<string, unknown> = {}): Tokenizer {
+    const vocab = Object.fromEntries(Object.entries(json.model.vocab).filter(([token]) => IS_SINGLE.test(token)));
+    return Tokenizer.#build({ ...json, model: { ...json.model, vocab, merges: [] } as TokenizerJson['model'] }, config);
+  }
+
+  static #build(file: FileJson, config: Record<string, unknown>): Tokenizer {
     const whole: TokenizerJson = {
       ...file,
       // The vocabulary decides the id of an added token that it has, as in the reference.

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { AssistantServer } from '../../../engine/server/assistantServer.ts';
 import { inspectFolder } from '../../../engine/server/inspection.ts';
-import { ModelText } from '../../../engine/text/format/modelText.ts';
+import { ModelText, selfTest } from '../../../engine/text/format/modelText.ts';
 import type { EngineMessage } from '../../../engine/protocol/messages.ts';
 import { completionPrompt } from '../../../engine/text/prompt/completionPrompt.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
@@ -47,6 +47,43 @@ describe('a folder', () => {
   ])('%s is refused with a reason', async (name, reason) => {
     await expect(inspectFolder(fixture(name))).rejects.toThrow(reason);
   });
+});
+
+/** A folder whose tokenizer.json is changed. */
+function folderWith(change: (json: Record<string, unknown>) => void): string {
+  const dir = mkdtempSync(join(tmpdir(), 'kvasir-inspection-'));
+  const good = fixture('models/qwen2-untied-bf16');
+  for (const file of ['config.json', 'tokenizer_config.json', 'model.safetensors'])
+    cpSync(join(good, file), join(dir, file));
+  const json = JSON.parse(readFileSync(join(good, 'tokenizer.json'), 'utf8'));
+  change(json);
+  writeFileSync(join(dir, 'tokenizer.json'), JSON.stringify(json));
+  return dir;
+}
+
+const split = (Regex: string) => ({ type: 'Split', pattern: { Regex }, behavior: 'Isolated', invert: false });
+
+it.each<[string, (json: Record<string, unknown>) => void, RegExp]>([
+  ['an invalid regular expression', (json) => (json.pre_tokenizer = split('(?<name')), /tokenizer\.json: .*Invalid/],
+  ['an inline flag', (json) => (json.pre_tokenizer = split('(?i)a')), /tokenizer\.json: .*Invalid/],
+  ['an unknown step', (json) => (json.normalizer = { type: 'Nmt' }), /tokenizer\.json: /],
+  ['a step that is not supported', (json) => (json.normalizer = { type: 'Precompiled' }), /Precompiled, which is not/],
+  ['no decoder', (json) => (json.decoder = { type: 'Fuse' }) && (json.pre_tokenizer = null), /comes back changed/],
+  ['a normalizer of another name', (json) => (json.normalizer = { type: 'Uppercase' }), /tokenizer\.json: /],
+])('is refused as by a load: %s', async (_, change, reason) => {
+  const dir = folderWith(change);
+  try {
+    const refusal = async (work: Promise<unknown>) =>
+      await work.then(
+        () => 'none',
+        (error: Error) => error.message,
+      );
+    const loaded = await refusal(ModelText.load(dir).then((text) => selfTest(text, 1e6)));
+    expect(loaded).toMatch(reason);
+    expect(await refusal(inspectFolder(dir))).toBe(loaded);
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
 });
 
 it('says why unknown fill-in-the-middle tokens are not used, until kvasir.json gives their order', async () => {

@@ -46,6 +46,22 @@ describe('forms', () => {
   });
 });
 
+it('a form is refused without its merges exactly if it is refused with them', () => {
+  const refusal = (make: () => unknown): string | undefined => {
+    try {
+      make();
+      return undefined;
+    } catch (error) {
+      return (error as Error).message;
+    }
+  };
+  for (const form of [...file.forms, ...file.flags]) {
+    const json = { ...form.tokenizer, model: file.models[form.tokenizer.model] };
+    const fast = refusal(() => Tokenizer.withoutMerges(json as Parameters<typeof Tokenizer.withoutMerges>[0]));
+    expect([form.name, fast]).toEqual([form.name, refusal(() => read(form))]);
+  }
+});
+
 describe('flags of added tokens', () => {
   it.each(file.flags)('$name', (form) => {
     const tokenizer = read(form);
