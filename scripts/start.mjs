@@ -1,23 +1,16 @@
-// `npm start`: runs Kvasir in a separate VS Code, on a copy of some of this project's files. Uses desktop VS Code if
+// `npm start`: runs Kvasir in a separate VS Code, on a sample folder (see sample.mjs). Uses desktop VS Code if
 // `code` is on the PATH. Otherwise, or with `-- --browser`, uses code-server (VS Code in a browser, installed from npm
 // on first use, which needs the network). Does not touch your own VS Code and leaves nothing behind.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { prepareCodeServer } from '../test/vscode/setup.ts';
+import { writeSample } from './sample.mjs';
 
-const SAMPLE = [
-  'README.md',
-  'src/config.ts',
-  'src/client/documentMirror.ts',
-  'engine/scheduler/scheduler.ts',
-  'engine/sequence/sampler.ts',
-  'engine/kv',
-];
 const SETTINGS = {
   'workbench.startupEditor': 'none',
   'security.workspace.trust.enabled': false,
@@ -54,7 +47,7 @@ function run(command, args, options = {}) {
 async function main() {
   const { values } = parseArgs({ options: { browser: { type: 'boolean' }, vsix: { type: 'string' } } });
   const workspace = path.join(folder, 'kvasir-sample');
-  for (const name of SAMPLE) cpSync(name, path.join(workspace, name), { recursive: true });
+  const front = writeSample(workspace);
   for (const name of ['user/User', 'extensions']) mkdirSync(path.join(folder, name), { recursive: true });
   writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify(SETTINGS));
   let { vsix } = values;
@@ -65,18 +58,18 @@ async function main() {
   }
   const profile = ['--user-data-dir', path.join(folder, 'user'), '--extensions-dir', path.join(folder, 'extensions')];
   const code = values.browser ? undefined : desktop();
-  if (code) startDesktop(code, profile, vsix, workspace);
-  else await startServer(profile, vsix, workspace);
+  if (code) startDesktop(code, profile, vsix, { workspace, front });
+  else await startServer(profile, vsix, { workspace, front });
 }
 
-function startDesktop(code, profile, vsix, workspace) {
+function startDesktop(code, profile, vsix, { workspace, front }) {
   const shell = process.platform === 'win32';
   run(code, [...profile, '--install-extension', vsix], { shell });
   console.log(`VS Code is opening on ${workspace}; close its window, or press Ctrl+C here, to end`);
-  start(code, [...profile, '--new-window', '--wait', workspace], { stdio: 'ignore', shell });
+  start(code, [...profile, '--new-window', '--wait', workspace, front], { stdio: 'ignore', shell });
 }
 
-async function startServer(profile, vsix, workspace) {
+async function startServer(profile, vsix, { workspace, front }) {
   const { entry: codeServer } = await prepareCodeServer(path.resolve('.cache'));
   const port = await freePort();
   const config = path.join(folder, 'config.yaml');
@@ -97,9 +90,9 @@ async function startServer(profile, vsix, workspace) {
       () => false,
     );
   }
-  console.log(
-    `Kvasir is at ${address}/?folder=${encodeURIComponent(workspace)} (for this machine only); press Ctrl+C to end`,
-  );
+  const opened = JSON.stringify([['openFile', `vscode-remote://127.0.0.1:${port}${front}`]]);
+  const query = new URLSearchParams({ folder: workspace, payload: opened });
+  console.log(`Kvasir is at ${address}/?${query} (for this machine only); press Ctrl+C to end`);
 }
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-start-'));

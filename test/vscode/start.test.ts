@@ -42,7 +42,8 @@ test.skipIf(!runs)(
     expect(page.status).toBe(200);
     expect(await page.text()).toContain('workbench');
     const workspace = new URL(url).searchParams.get('folder') ?? '';
-    expect(readdirSync(path.join(workspace, 'src'))).toContain('config.ts');
+    expect(new URL(url).searchParams.get('payload')).toContain(`${workspace}/engine/text/syntax/sourceDocument.ts`);
+    expect(readdirSync(path.join(workspace, 'engine/text/syntax'))).toEqual(['sourceDocument.ts']);
     expect(
       readdirSync(path.join(path.dirname(workspace), 'extensions')).some((name) => name.startsWith('kvasir.kvasir-')),
     ).toBe(true);
@@ -67,7 +68,9 @@ test.skipIf(!runs)(
     expect([child.exitCode, version]).toEqual([0, '--version']);
     const profile = /^--user-data-dir (\S+)\/user --extensions-dir \1\/extensions /;
     expect(install.replace(profile, '')).toBe(`--install-extension ${inject('vsix')}`);
-    expect(open.replace(profile, '')).toMatch(/^--new-window --wait \S+\/kvasir-sample$/);
+    expect(open.replace(profile, '')).toMatch(
+      /^--new-window --wait (\S+\/kvasir-sample) \1\/engine\/text\/syntax\/sourceDocument\.ts$/,
+    );
     expect(said.text).toMatch(/^VS Code is opening on \S+; close its window, or press Ctrl\+C here, to end\n$/);
     expect(readdirSync(folder).filter((name) => name.startsWith('kvasir-start-'))).toEqual([]);
   },
