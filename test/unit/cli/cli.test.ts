@@ -2,7 +2,6 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildSync } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { cacheReach, leastBudget } from '../../../engine/server/cacheReach.ts';
 import { defaultCacheDir } from '../../../engine/cli/cliClient.ts';
@@ -19,6 +18,7 @@ import { RequestError } from '../../../engine/protocol/errors.ts';
 import { parseConfig } from '../../../engine/model/load/hfConfig.ts';
 import type { ErrorCode } from '../../../engine/protocol/tasks.ts';
 import { BUILT_IN } from '../../support/builtIn.ts';
+import { BundledCli } from '../../support/cli/bundledCli.ts';
 
 describe('parts', () => {
   test('a line and column become an offset, also after CRLF, and never outside the line', () => {
@@ -263,44 +263,34 @@ describe('which files', () => {
 });
 
 describe('the program', () => {
-  // A folder of this run's own: two runs at once would write over each other's program.
-  const built = join(process.cwd(), '.cache', `cli-under-test-${process.pid}`);
-  const cli = join(built, 'dist', 'cli.js');
   const temporary = mkdtempSync(join(tmpdir(), 'kvasir-cli-'));
-  const run = (...args: string[]) =>
-    spawnSync(
-      process.execPath,
-      [
-        cli,
-        ...args,
-        ...(args[0] === 'inspect' || args[0] === 'help' ? [] : ['--cache-dir', temporary, '--model', 'model']),
-      ],
-      { encoding: 'utf8', timeout: 60_000 },
-    );
+  /** With one thread, because two threads wait for each other at each operator of a small model. */
+  const withFolders = (args: readonly string[]) => [
+    ...args,
+    ...(args[0] === 'inspect' || args[0] === 'help'
+      ? []
+      : ['--cache-dir', temporary, '--model', 'model', ...(args.includes('--threads') ? [] : ['--threads', '1'])]),
+  ];
+  /** In this process: starting one and loading the program takes longer than most commands. */
+  const run = (...args: string[]) => cli.run(withFolders(args));
+  /** In a process of its own, started by `command` with the program and its arguments behind it. */
+  const spawned = ([command, ...first]: readonly [string, ...string[]], ...args: string[]) =>
+    spawnSync(command, [...first, cli.file, ...withFolders(args)], { encoding: 'utf8', timeout: 60_000 });
   const lines = (output: string) =>
     output
       .trim()
       .split('\n')
       .map((line) => JSON.parse(line));
+  let cli: BundledCli;
 
-  beforeAll(() => {
-    buildSync({
-      entryPoints: ['engine/cli/main.ts'],
-      outfile: cli,
-      bundle: true,
-      platform: 'node',
-      format: 'cjs',
-      external: ['onnxruntime-node'],
-      alias: { 'web-tree-sitter': './node_modules/web-tree-sitter/web-tree-sitter.cjs' },
-      logLevel: 'error',
-    });
-    symlinkSync(join(process.cwd(), 'dist/grammars'), join(built, 'dist/grammars'), 'junction');
-    writeFileSync(join(built, 'package.json'), readFileSync('package.json'));
+  beforeAll(async () => {
+    cli = new BundledCli();
     // Imported once, so that no later run says that it is importing: on a busy machine that takes longer than the second after which it is said.
-    expect(run('generate', '--prompt', 'x', '--max-tokens', '1').status).toBe(0);
+    expect((await run('generate', '--prompt', 'x', '--max-tokens', '1')).status).toBe(0);
   });
   afterAll(() => {
-    for (const folder of [temporary, built]) rmSync(folder, { recursive: true, force: true });
+    cli.remove();
+    rmSync(temporary, { recursive: true, force: true });
   });
 
   test.each([
@@ -334,14 +324,14 @@ describe('the program', () => {
     [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
     [['inspect', 'model', '--model', 'model'], 'inspect: name one model folder'],
     [['chat', 'What is this?'], 'unexpected argument "What is this?"; use --message for a question'],
-  ])('wrong usage is status 2 and one line: %j', (args, message) => {
-    const { status, stdout, stderr } = run(...args);
+  ])('wrong usage is status 2 and one line: %j', async (args, message) => {
+    const { status, stdout, stderr } = await run(...args);
     expect(stderr).toContain(message);
     expect(stderr.trim().split('\n')).toHaveLength(1);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   });
 
-  test('a failure is status 1 and one line that says what, where and what to do', () => {
+  test('a failure is status 1 and one line that says what, where and what to do', async () => {
     const [gguf, binary] = [join(temporary, 'x.gguf'), join(temporary, 'binary')];
     const [hub, snapshot] = [join(temporary, 'models--Q--X'), join(temporary, 'models--Q--X', 'snapshots', 'abc')];
     mkdirSync(snapshot, { recursive: true });
@@ -386,15 +376,30 @@ describe('the program', () => {
       ],
       [['summarize', 'package.json', '--symbol', 'zebra'], 'no definition of "zebra"'],
     ] as const) {
-      const { status, stdout, stderr } = run(...args);
+      const { status, stdout, stderr } = await run(...args);
       expect(stderr).toContain(message);
       expect(stderr.trim().split('\n')).toHaveLength(1);
       expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     }
   });
 
-  test('a prompt that does not fit names options that are enough, and hardly more than enough', () => {
-    const { status, stdout, stderr } = run('generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000');
+  test.each([
+    [['nonsense'], 2],
+    [['inspect', 'nowhere'], 1],
+    [['help', 'complete'], 0],
+  ])('a process ends with the status and the output of its command: %j', async (args, status) => {
+    const { stdout, stderr } = await run(...args);
+    expect(spawned([process.execPath], ...args)).toMatchObject({ status, stdout, stderr });
+  });
+
+  // The reader is gone before the program writes.
+  test.runIf(process.platform !== 'win32')('a closed pipe on stdout is no failure', () => {
+    const script = '{ sleep 0.2; "$@"; echo "status $?" >&2; } | true';
+    expect(spawned(['sh', '-c', script, 'sh', process.execPath], 'help')).toMatchObject({ stderr: 'status 0\n' });
+  });
+
+  test('a prompt that does not fit names options that are enough, and hardly more than enough', async () => {
+    const { status, stdout, stderr } = await run('generate', '--prompt', 'word '.repeat(900), '--max-bytes', '1000000');
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     const said =
       /^kvasir: .* Raise --max-bytes or send less text: about (\S+ [kM]B) are enough for (\d+) tokens, or (\S+ [kM]B) to read them in parts\. To read in parts, give --kv-cache-dir DIR\.\n$/.exec(
@@ -417,56 +422,48 @@ describe('the program', () => {
     expect(inParts).toBeLessThan(whole);
   });
 
-  test('each command has its own help, and --version prints the version', () => {
-    const { status, stdout } = run('complete', '--help');
+  test('each command has its own help, and --version prints the version', async () => {
+    const { status, stdout } = await run('complete', '--help');
     expect(status).toBe(0);
     expect(stdout).toContain('kvasir complete --file F');
     expect(stdout).toMatch(/^ {2}--open-file F +another open file/m);
     expect(stdout).toContain('--max-tokens');
     expect(stdout).not.toContain('chat');
     // What an option does in one command is not told of it in another.
-    expect(run('chat', '--help').stdout).toMatch(/^ {2}--file F +.*may be given several times$/m);
-    expect(run('demo', '--help').stdout.split('Options:\n')[1]).not.toContain('chat');
-    expect(run('generate', '--help').stdout).not.toContain('eval');
-    expect(run('eval', '--help').stdout).toMatch(/^ {2}--kv NAMES +what to measure: .*codecs/m);
+    expect((await run('chat', '--help')).stdout).toMatch(/^ {2}--file F +.*may be given several times$/m);
+    expect((await run('demo', '--help')).stdout.split('Options:\n')[1]).not.toContain('chat');
+    expect((await run('generate', '--help')).stdout).not.toContain('eval');
+    expect((await run('eval', '--help')).stdout).toMatch(/^ {2}--kv NAMES +what to measure: .*codecs/m);
     // Raw text comes behind what most are here for, and says what it is.
-    const all = run('help').stdout;
+    const all = (await run('help')).stdout;
     expect(all.indexOf('kvasir generate')).toBeGreaterThan(all.indexOf('kvasir summarize'));
-    expect(run('generate', '--help').stdout).toContain('raw text, without a chat template');
-    expect(run('help', 'complete')).toMatchObject({ status: 0, stdout });
+    expect((await run('generate', '--help')).stdout).toContain('raw text, without a chat template');
+    expect(await run('help', 'complete')).toMatchObject({ status: 0, stdout });
     // Each option on a line, with a word on it.
     expect(stdout).toMatch(/^ {2}--kv-cache-dir DIR +\w+/m);
     for (const line of stdout.split('Options:\n')[1]!.split('\n').slice(0, -1))
       expect(line).toMatch(/^ {2}--[\w-]+( [\w,]+)? {2,}\w.{10,}$/);
     for (const again of ['help', '--help', '-h'])
-      expect(run('help', again)).toMatchObject({ status: 0, stdout: run('help').stdout });
-    expect(run('help', 'nonsense')).toMatchObject({
+      expect(await run('help', again)).toMatchObject({ status: 0, stdout: (await run('help')).stdout });
+    expect(await run('help', 'nonsense')).toMatchObject({
       status: 2,
       stdout: '',
       stderr: expect.stringContaining('unknown command "nonsense"'),
     });
-    expect(spawnSync(process.execPath, [cli, '--version'], { encoding: 'utf8' }).stdout).toBe(
+    expect(spawnSync(process.execPath, [cli.file, '--version'], { encoding: 'utf8' }).stdout).toBe(
       `${JSON.parse(readFileSync('package.json', 'utf8')).version}\n`,
     );
   });
 
   // The tests run on the Node that npm ci brings; whoever types `node dist/cli.js` has the one that npm runs on, 20.19 at the oldest.
   test.runIf(process.env.npm_node_execpath)('the program also runs on the Node of npm', () => {
-    const { status, stdout, stderr } = spawnSync(
-      process.env.npm_node_execpath!,
-      [
-        cli,
-        'chat',
-        '--cache-dir',
-        temporary,
-        '--model',
-        'model',
-        '--file',
-        'engine/kv/pageTable.ts',
-        '--message',
-        'Which classes does this file define?',
-      ],
-      { encoding: 'utf8', timeout: 60_000 },
+    const { status, stdout, stderr } = spawned(
+      [process.env.npm_node_execpath!],
+      'chat',
+      '--file',
+      'engine/kv/pageTable.ts',
+      '--message',
+      'Which classes does this file define?',
     );
     expect({ status, stdout, stderr }).toEqual({
       status: 0,
@@ -475,23 +472,33 @@ describe('the program', () => {
     });
   });
 
-  test('a value may begin with a dash; limits of the model are noted', () => {
-    const { status, stdout, stderr } = run('generate', '--prompt', '-h', '--max-tokens', '1', '--context', '100000');
+  test('a value may begin with a dash; limits of the model are noted', async () => {
+    const { status, stdout, stderr } = await run(
+      'generate',
+      '--prompt',
+      '-h',
+      '--max-tokens',
+      '1',
+      '--context',
+      '100000',
+    );
     expect(status).toBe(0);
     expect(stdout).not.toContain('Options:');
     expect(stderr).toContain(`note: --context 100000: kvasir-starter reads at most ${BUILT_IN.contextTokens} tokens`);
   });
 
-  test('inspect prints the bytes per token of each codec and how many tokens fit', () => {
-    const [model] = lines(run('inspect', 'model', '--json').stdout);
+  test('inspect prints the bytes per token of each codec and how many tokens fit', async () => {
+    const [model] = lines((await run('inspect', 'model', '--json')).stdout);
     expect(model).toMatchObject({
       type: 'model',
       name: 'kvasir-starter',
       cache: { longestContext: BUILT_IN.contextTokens },
     });
     expect(model.cache.codecs).toHaveLength(6);
-    const { stdout } = run('inspect', 'model');
-    expect(run('inspect', '--model', 'model').stdout.split('\n').slice(0, 5)).toEqual(stdout.split('\n').slice(0, 5));
+    const { stdout } = await run('inspect', 'model');
+    expect((await run('inspect', '--model', 'model')).stdout.split('\n').slice(0, 5)).toEqual(
+      stdout.split('\n').slice(0, 5),
+    );
     expect(stdout).toContain(`Longest context that fits in it: ${BUILT_IN.contextTokens.toLocaleString('en')} tokens`);
     expect(stdout).toContain('Files of 2,000 tokens that fit beside the longest context');
     // In the table are those that can be chosen, and of what there is room for whole files.
@@ -510,8 +517,8 @@ describe('the program', () => {
     expect(stdout).toMatch(/^kvzip /m);
   });
 
-  test('--json prints chunks, one done line and the stats, with matching text and ids', () => {
-    const { status, stdout } = run(
+  test('--json prints chunks, one done line and the stats, with matching text and ids', async () => {
+    const { status, stdout } = await run(
       'generate',
       '--prompt',
       'export function add(a: number, b: number) {\n  return a',
@@ -532,31 +539,32 @@ describe('the program', () => {
     expect(done[0].usage).toMatchObject({ cachedTokens: 0, completionTokens: done[0].tokenIds.length });
   });
 
-  test('the completion of the demo is how the file goes on', () => {
-    const { stdout } = run('demo', '--file', 'engine/text/syntax/sourceDocument.ts');
+  test('the completion of the demo is how the file goes on', async () => {
+    const { stdout } = await run('demo', '--file', 'engine/text/syntax/sourceDocument.ts');
     const rest = /the file goes on: (.+)\)$/m.exec(stdout)?.[1];
     expect(rest).toBeDefined();
     expect(/^completion │ (.*)$/m.exec(stdout)?.[1]).toBe(rest);
   });
 
-  test('notes are printed with an answer, and on stderr for a completion', () => {
+  test('notes are printed with an answer, and on stderr for a completion', async () => {
     const long = join(temporary, 'long.ts');
-    writeFileSync(long, 'export const value = [1, 2, 3];\n'.repeat(2000));
+    writeFileSync(long, 'export const value = [1, 2, 3];\n'.repeat(100));
+    const limits = ['--max-tokens', '4', '--context', '512'];
     const { done } = Object.fromEntries(
-      lines(run('summarize', long, '--max-tokens', '4', '--json').stdout).map((line) => [line.type, line]),
+      lines((await run('summarize', long, ...limits, '--json')).stdout).map((line) => [line.type, line]),
     );
     expect(done.diagnostics).toEqual([expect.stringContaining('long.ts'), 'cut off after 4 tokens']);
-    const summary = run('summarize', long, '--max-tokens', '4');
+    const summary = await run('summarize', long, ...limits);
     const byModel = 'written by the model, so it may be wrong';
     expect(summary.stdout).toBe(
       `${done.text}\n${[byModel, ...done.diagnostics].map((note) => `note: ${note}\n`).join('')}`,
     );
     expect(summary.stderr).not.toContain('note:');
-    const raw = run('complete', '--file', long, '--line', '1000', '--column', '1', '--max-tokens', '4');
+    const raw = await run('complete', '--file', long, '--line', '50', '--column', '1', ...limits);
     expect(raw.stdout).not.toContain('note:');
   });
 
-  test('answers from files are never cut, and an empty file gets no invented answer', () => {
+  test('answers from files are never cut, and an empty file gets no invented answer', async () => {
     const [empty, one, two] = ['empty.ts', 'one.ts', 'two.ts'].map((name) => join(temporary, name)) as [
       string,
       string,
@@ -603,7 +611,7 @@ describe('the program', () => {
         one,
       ],
     ] as const) {
-      const { status, stdout, stderr } = ask(message, files);
+      const { status, stdout, stderr } = await ask(message, files);
       expect({ status, stdout, stderr }).toEqual({
         status: 0,
         stdout: expect.stringMatching(answer),
@@ -612,20 +620,22 @@ describe('the program', () => {
       expect(stdout).toMatch(note);
       expect(stdout).not.toContain('cut off');
     }
-    expect(ask('Explain this code.', [one]).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
+    expect((await ask('Explain this code.', [one])).stdout).toMatch(/\nnote: cut off after 2 tokens\n$/);
   });
 
-  test('a refused question can be asked all the same, with /anyway', () => {
+  test('a refused question can be asked all the same, with /anyway', async () => {
     const file = join(temporary, 'area.ts');
     writeFileSync(file, 'export function area(w: number, h: number): number {\n  return w * h;\n}\n');
     const chat = (message: string) => run('chat', '--file', file, '--message', message, '--max-tokens', '2');
-    const refused = chat('Is this code fast?');
+    const refused = await chat('Is this code fast?');
     expect(refused.stdout).toMatch(/ is too small for this/);
     expect(refused.stderr).toContain('--message "/anyway QUESTION" asks it all the same');
-    expect(chat('/anyway Is this code fast?').stdout).toMatch(/\nnote: written by the model, so it may be wrong\n/);
+    expect((await chat('/anyway Is this code fast?')).stdout).toMatch(
+      /\nnote: written by the model, so it may be wrong\n/,
+    );
     const { stdout, stderr } = spawnSync(
       process.execPath,
-      [cli, 'chat', '--file', file, '--max-tokens', '2', '--cache-dir', temporary, '--model', 'model'],
+      [cli.file, 'chat', '--file', file, '--max-tokens', '2', '--cache-dir', temporary, '--model', 'model'],
       { encoding: 'utf8', timeout: 60_000, input: '/anyway\nIs this code fast?\n/anyway\n' },
     );
     expect(stdout).toMatch(/^[^\n]* is too small for this[^\n]*\n[^\n]+\nnote: written by the model/);
@@ -633,29 +643,29 @@ describe('the program', () => {
     expect(stderr).toContain('/anyway asks it all the same');
   });
 
-  test('a text with a UTF-16 byte order mark is read as UTF-16', () => {
+  test('a text with a UTF-16 byte order mark is read as UTF-16', async () => {
     const file = join(temporary, 'wide.ts');
     for (const bytes of [
       Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le'),
       Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le').swap16(),
     ]) {
       writeFileSync(file, bytes);
-      expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stdout).toContain(
+      expect((await run('chat', '--file', file, '--message', 'Which classes are defined?')).stdout).toContain(
         '`Wide` (line 1)',
       );
     }
     writeFileSync(file, Buffer.from('export class Wide {}\n', 'utf16le'));
-    expect(run('chat', '--file', file, '--message', 'x').stderr).toContain('is a binary file');
+    expect((await run('chat', '--file', file, '--message', 'x')).stderr).toContain('is a binary file');
   });
 
-  test('bytes that are not UTF-8 are noted once, and the rest of the text is read', () => {
+  test('bytes that are not UTF-8 are noted once, and the rest of the text is read', async () => {
     const file = join(temporary, 'latin.ts');
     for (const [bytes, encoding] of [
       [Buffer.from('// ação\nexport class Wide {}\n', 'latin1'), 'UTF-8'],
       [Buffer.from([...Buffer.from('\uFEFFexport class Wide {}\n', 'utf16le'), 0x61]), 'UTF-16LE'],
     ] as const) {
       writeFileSync(file, bytes);
-      const { stdout, stderr } = run('chat', '--file', file, '--message', 'Which classes are defined?');
+      const { stdout, stderr } = await run('chat', '--file', file, '--message', 'Which classes are defined?');
       expect(stdout).toContain('`Wide`');
       expect(stderr).toBe(
         `note: ${file}: some bytes are not ${encoding} and are read as \uFFFD\nanswered without the model\n`,
@@ -663,13 +673,13 @@ describe('the program', () => {
     }
     // A text may have that sign.
     writeFileSync(file, '// \uFFFD\nexport class Wide {}\n');
-    expect(run('chat', '--file', file, '--message', 'Which classes are defined?').stderr).toBe(
+    expect((await run('chat', '--file', file, '--message', 'Which classes are defined?')).stderr).toBe(
       'answered without the model\n',
     );
   });
 
   test.runIf(process.platform === 'linux')('an answer that cannot be written is one line and status 1', () => {
-    const { status, stderr } = spawnSync('sh', ['-c', '"$@" > /dev/full', 'sh', process.execPath, cli, 'help'], {
+    const { status, stderr } = spawnSync('sh', ['-c', '"$@" > /dev/full', 'sh', process.execPath, cli.file, 'help'], {
       encoding: 'utf8',
     });
     expect({ status, stderr }).toEqual({
@@ -678,7 +688,7 @@ describe('the program', () => {
     });
   });
 
-  test('a folder is summarized by relative paths, with a note on left-out files, and without empty files', () => {
+  test('a folder is summarized by relative paths, with a note on left-out files, and without empty files', async () => {
     const folder = join(temporary, 'folder');
     for (const path of ['a', 'b/a']) {
       mkdirSync(join(folder, path), { recursive: true });
@@ -691,7 +701,7 @@ describe('the program', () => {
     ] as const)
       writeFileSync(join(folder, path), content);
     const lineOf = (path: string) => expect.stringMatching(`^- ${path}: .`);
-    const summary = run('summarize', folder, '--max-tokens', '4');
+    const summary = await run('summarize', folder, '--max-tokens', '4');
     expect(summary.stderr).toMatch(/^2 files, [\d,]+ tokens, in [\d.]+ s\n$/);
     expect(summary.stdout.trimEnd().split('\n')).toEqual([
       lineOf('a/x.ts'),
@@ -701,21 +711,22 @@ describe('the program', () => {
     ]);
     // What was not read of a file stands with the file, under the name that it has in the list.
     mkdirSync(join(folder, 'b', 'c'));
-    writeFileSync(join(folder, 'b', 'c', 'long.ts'), 'export const value = [1, 2, 3];\n'.repeat(2000));
-    const long = run('summarize', folder, '--max-tokens', '4').stdout.trimEnd().split('\n');
-    expect(long[2]).toMatch(/^- b\/c\/long\.ts: .*\(lines [\d-]+ of 2000 left out; cut off after 4 tokens\)$/);
+    writeFileSync(join(folder, 'b', 'c', 'long.ts'), 'export const value = [1, 2, 3];\n'.repeat(100));
+    const { stdout } = await run('summarize', folder, '--max-tokens', '4', '--context', '512');
+    const long = stdout.trimEnd().split('\n');
+    expect(long[2]).toMatch(/^- b\/c\/long\.ts: .*\(lines [\d-]+ of 100 left out; cut off after 4 tokens\)$/);
     expect(long.filter((text) => text.includes('long.ts'))).toHaveLength(1);
     rmSync(join(folder, 'a'), { recursive: true });
     rmSync(join(folder, 'b'), { recursive: true });
-    const { status, stderr } = run('summarize', folder);
+    const { status, stderr } = await run('summarize', folder);
     expect({ status, stderr }).toEqual({
       status: 1,
       stderr: `kvasir: ${folder}: no source file to summarize (left out: 1 file not source code, 1 binary, 1 empty)\n`,
     });
-    expect(run('summarize', join(folder, 'empty.ts')).stderr).toContain('empty.ts: is empty');
+    expect((await run('summarize', join(folder, 'empty.ts'))).stderr).toContain('empty.ts: is empty');
   });
 
-  test('--kv-cache-dir keeps rows of a file, and nothing of a secret file', () => {
+  test('--kv-cache-dir keeps rows of a file, and nothing of a secret file', async () => {
     const [kept, source] = [join(temporary, 'kept'), 'export const NAME_OF_IT = 1;\n'.repeat(60)];
     const [plain, secret] = [join(temporary, 'plain.ts'), join(temporary, '.env')];
     for (const file of [plain, secret]) writeFileSync(file, source);
@@ -730,7 +741,7 @@ describe('the program', () => {
         '--kv-cache-dir',
         kept,
       );
-    expect(ask(secret).status).toBe(0);
+    expect((await ask(secret)).status).toBe(0);
     expect(readdirSync(kept)).toEqual([]);
     // Nor of one that another name leads to: of the file, or of a folder.
     const [link, hidden, shown] = [join(temporary, 'settings.ts'), join(temporary, '.ssh'), join(temporary, 'shown')];
@@ -738,17 +749,17 @@ describe('the program', () => {
     mkdirSync(hidden);
     writeFileSync(join(hidden, 'known.ts'), source);
     symlinkSync(hidden, shown, 'junction');
-    expect(ask(link, join(shown, 'known.ts')).status).toBe(0);
+    expect((await ask(link, join(shown, 'known.ts'))).status).toBe(0);
     expect(readdirSync(kept)).toEqual([]);
-    expect(ask(plain).status).toBe(0);
+    expect((await ask(plain)).status).toBe(0);
     expect(readdirSync(kept)).not.toEqual([]);
-    expect(run('chat', '--message', 'x', '--kv-cache-dir', '')).toMatchObject({
+    expect(await run('chat', '--message', 'x', '--kv-cache-dir', '')).toMatchObject({
       status: 2,
       stderr: expect.stringContaining('--kv-cache-dir is empty'),
     });
   });
 
-  test('a completion notes why none of its rows were written, and nothing if some were', () => {
+  test('a completion notes why none of its rows were written, and nothing if some were', async () => {
     const [kept, short, long, secret] = ['kept-completion', 'few.ts', 'many.ts', '.env.local'].map((name) =>
       join(temporary, name),
     ) as [string, string, string, string];
@@ -758,28 +769,32 @@ describe('the program', () => {
       [secret, 60],
     ] as const)
       writeFileSync(file, 'export const NAME_OF_IT = 1;\n'.repeat(numLines));
-    const ask = (file: string, line: number) =>
-      run(
-        'complete',
-        '--file',
-        file,
-        '--line',
-        String(line),
-        '--column',
-        '1',
-        '--max-tokens',
-        '2',
-        '--kv-cache-dir',
-        kept,
+    const ask = async (file: string, line: number) =>
+      (
+        await run(
+          'complete',
+          '--file',
+          file,
+          '--line',
+          String(line),
+          '--column',
+          '1',
+          '--max-tokens',
+          '2',
+          '--kv-cache-dir',
+          kept,
+        )
       ).stderr;
     for (const _ of [1, 2])
-      expect(ask(short, 20)).toContain(
+      expect(await ask(short, 20)).toContain(
         `note: nothing was written to ${kept}: only whole segments of 256 tokens above the lines around the cursor are written\n`,
       );
-    expect(ask(secret, 59)).toContain(`note: nothing was written to ${kept}: files with secrets are never written\n`);
+    expect(await ask(secret, 59)).toContain(
+      `note: nothing was written to ${kept}: files with secrets are never written\n`,
+    );
     expect(readdirSync(kept)).toEqual([]);
-    expect(ask(long, 59)).not.toContain('nothing was written');
-    const again = ask(long, 59);
+    expect(await ask(long, 59)).not.toContain('nothing was written');
+    const again = await ask(long, 59);
     expect(again).not.toContain('nothing was written');
     const [, reused, all] = /^([\d,]+) of ([\d,]+) tokens reused/m
       .exec(again)!
@@ -789,24 +804,24 @@ describe('the program', () => {
     expect(reused).toBeLessThan(all);
   });
 
-  test('--trace writes the last steps to a file; a file that cannot be written is one line and status 1', () => {
+  test('--trace writes the last steps to a file; a file that cannot be written is one line and status 1', async () => {
     const trace = join(temporary, 'trace.json');
     const write = (file: string) => run('generate', '--prompt', 'const x =', '--max-tokens', '3', '--trace', file);
-    expect(write(trace)).toMatchObject({ status: 0, stderr: expect.not.stringContaining('kvasir:') });
+    expect(await write(trace)).toMatchObject({ status: 0, stderr: expect.not.stringContaining('kvasir:') });
     const { traceEvents, otherData } = JSON.parse(readFileSync(trace, 'utf8')) as {
       traceEvents: { ph: string; name: string }[];
       otherData: object;
     };
     expect(traceEvents.filter(({ ph, name }) => ph === 'X' && name === 'step').length).toBeGreaterThan(0);
     expect(otherData).toMatchObject({ precision: 'int8' });
-    const { status, stderr } = write(join(temporary, 'no', 'such', 'file'));
+    const { status, stderr } = await write(join(temporary, 'no', 'such', 'file'));
     expect(status).toBe(1);
     expect(stderr.trim().split('\n').at(-1)).toMatch(
       /^kvasir: .*no.such.file cannot be written: its folder does not exist$/,
     );
   });
 
-  test('requests of one file run together; bad ones fail alone and make the status 1', () => {
+  test('requests of one file run together; bad ones fail alone and make the status 1', async () => {
     const file = join(temporary, 'requests.jsonl');
     const prefix = Array.from({ length: 64 }, (_, i) => 300 + i);
     const requests = [
@@ -821,7 +836,7 @@ describe('the program', () => {
       { id: 'both', ids: [5], prompt: 'x' },
     ];
     writeFileSync(file, `\n${requests.map((r) => JSON.stringify(r)).join('\n')}\n\nnot json\n{}\n`);
-    const { status, stdout, stderr } = run('generate', '--requests', file, '--json');
+    const { status, stdout, stderr } = await run('generate', '--requests', file, '--json');
     const messages = lines(stdout);
     const ends = messages.filter((m) => m.type === 'done' || m.type === 'error');
     expect(ends.map((m) => m.id).sort()).toEqual(['10', '9', 'both', 'long', 'r0', 'r1', 'r2', 'r3']);
@@ -854,24 +869,24 @@ describe('the program', () => {
       ['a\0', 'is a binary file'],
     ] as const) {
       writeFileSync(file, content);
-      expect(run('generate', '--requests', file)).toMatchObject({
+      expect(await run('generate', '--requests', file)).toMatchObject({
         status: 1,
         stderr: expect.stringContaining(message),
       });
     }
-    expect(run('generate', '--requests', temporary)).toMatchObject({
+    expect(await run('generate', '--requests', temporary)).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('is a folder'),
     });
   });
 
-  test('--codec sets the codec of the model, and an unusable codec is noted', () => {
+  test('--codec sets the codec of the model, and an unusable codec is noted', async () => {
     const optionsOf = (...args: string[]) => loadOptionsOf(parseCommandLine('chat', [...args, '--model', 'model']));
     expect(optionsOf().compress).toBeUndefined();
     expect(optionsOf('--codec', 'int8').compress).toBeUndefined();
     expect(optionsOf('--codec', 'auto').compress).toBe('auto');
     expect(optionsOf('--codec', 'kvzip').compress).toBe('kvzip');
-    const short = run('generate', '--prompt', 'x', '--max-tokens', '1', '--context', '64', '--codec', 'nvfp4');
+    const short = await run('generate', '--prompt', 'x', '--max-tokens', '1', '--context', '64', '--codec', 'nvfp4');
     expect({ status: short.status, stderr: short.stderr }).toEqual({
       status: 0,
       stderr: expect.stringContaining('nvfp4 is not used: the context is too short to measure what it loses\n'),
@@ -880,57 +895,57 @@ describe('the program', () => {
     expect(short.stderr).toContain(
       'note: --codec nvfp4 changes nothing in one answer: only KV rows idle for a minute are compressed\n',
     );
-    const used = run('generate', '--prompt', 'x', '--max-tokens', '1', '--codec', 'nvfp4');
+    const used = await run('generate', '--prompt', 'x', '--max-tokens', '1', '--codec', 'nvfp4');
     expect({ status: used.status, stderr: used.stderr }).toEqual({
       status: 0,
       stderr: expect.not.stringContaining('not used'),
     });
   }, 60_000);
 
-  test('eval explains its columns, and warns about a short text', () => {
+  test('eval explains its columns, and warns about a short text', async () => {
     const file = join(temporary, 'three.ts');
     writeFileSync(file, 'a b c');
-    const { status, stdout, stderr } = run('eval', '--text', file);
+    const { status, stdout, stderr } = await run('eval', '--text', file);
     expect(status).toBe(0);
     expect(stdout).not.toContain('note:');
     expect(stderr).toMatch(/^scored 0 of 3 tokens$/m);
     expect(stderr).toMatch(/^KL mean and KL max: KL divergence from the first row, /m);
     expect(stderr).toContain('note: the figures rest on 2 predicted tokens; take a longer text, for 1000 or more');
-    expect(run('eval', '--text', file, '--kv', 'nvfp4')).toMatchObject({
+    expect(await run('eval', '--text', file, '--kv', 'nvfp4')).toMatchObject({
       status: 1,
       stderr: expect.stringContaining('the text is too short to measure a codec'),
     });
   }, 60_000);
 
-  test('eval measures codecs against int8 rows', () => {
+  test('eval measures codecs against int8 rows', async () => {
     const file = join(temporary, 'some.ts');
     writeFileSync(file, 'export const NAME_OF_IT = 1;\n'.repeat(40));
-    const [row, ...others] = lines(run('eval', '--text', file, '--kv', 'nvfp4', '--json').stdout);
+    const [row, ...others] = lines((await run('eval', '--text', file, '--kv', 'nvfp4', '--json')).stdout);
     expect(others).toEqual([]);
     expect(row).toMatchObject({ kv: 'nvfp4', numTokens: 192 });
     expect(row.top1).toBeGreaterThan(0.5);
     expect(row.kldMean).toBeGreaterThan(0);
     expect(row.compression).toBeGreaterThan(3);
-    const { stderr } = run('eval', '--text', file, '--kv', 'nvfp4');
+    const { stderr } = await run('eval', '--text', file, '--kv', 'nvfp4');
     expect(stderr).toMatch(/^KL and top-1 are against int8 rows/m);
     expect(stderr).toContain('the figures rest on 192 predicted tokens');
   }, 60_000);
 
-  test('complete prints only the text on stdout, the same in every run', () => {
+  test('complete prints only the text on stdout, the same in every run', async () => {
     const place = ['complete', '--file', 'engine/model/runtime/rope.ts', '--line', '12', '--column', '20'];
-    const first = run(...place);
+    const first = spawned([process.execPath], ...place);
     expect(first.status).toBe(0);
-    expect(run(...place).stdout).toBe(first.stdout);
+    expect((await run(...place)).stdout).toBe(first.stdout);
   });
 
-  test('complete --n prints different candidates, the first as without --n, and computes their prompt once', () => {
+  test('complete --n prints different candidates, the first as without --n, and computes their prompt once', async () => {
     const file = join(temporary, 'sum.ts');
     writeFileSync(
       file,
       'export function sum(items: number[]): number {\n  let total = 0;\n  for (const item of items) {\n    \n  }\n  return total;\n}\n',
     );
     const place = ['complete', '--file', file, '--line', '4', '--column', '5'];
-    const messages = lines(run(...place, '--n', '5', '--json').stdout);
+    const messages = lines((await run(...place, '--n', '5', '--json')).stdout);
     const ends = messages.filter((m) => m.type === 'done');
     expect(ends.map((m) => m.id)).toEqual(['complete', 'complete-1', 'complete-2', 'complete-3', 'complete-4']);
     // What the others were given by each other is nothing that was known before.
@@ -938,30 +953,13 @@ describe('the program', () => {
     expect(messages.at(-1).tokens.promptComputed).toBeLessThanOrEqual(ends[0].usage.promptTokens + 5);
     const texts = new Set(ends.map((m) => m.text).filter((text) => text !== ''));
     expect(texts.size).toBeGreaterThan(1);
-    const { stdout, stderr } = run(...place, '--n', '5');
+    const { stdout, stderr } = await run(...place, '--n', '5');
     expect(stdout).toBe([...texts].map((text) => `${text}\n`).join(''));
     // On a terminal both streams are one: the figures stand behind all candidates.
-    const both = spawnSync(
-      'sh',
-      [
-        '-c',
-        '"$@" 2>&1',
-        'sh',
-        process.execPath,
-        cli,
-        ...place,
-        '--n',
-        '5',
-        '--cache-dir',
-        temporary,
-        '--model',
-        'model',
-      ],
-      { encoding: 'utf8' },
-    ).stdout;
+    const both = spawned(['sh', '-c', '"$@" 2>&1', 'sh', process.execPath], ...place, '--n', '5').stdout;
     if (process.platform !== 'win32')
       for (const text of texts) expect(both.slice(0, both.indexOf('tokens reused'))).toContain(text);
     expect(stderr).toContain(`${texts.size} different of 5 candidates`);
-    expect(stdout.startsWith(run(...place).stdout)).toBe(true);
+    expect(stdout.startsWith((await run(...place)).stdout)).toBe(true);
   });
 });
