@@ -17,6 +17,7 @@ import { isWrongImport } from '../text/syntax/importedModules.ts';
 import { unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
+import { areAlike, areOpposite, isCallback, nameIn, parametersIn } from './alike.ts';
 
 /** Longer files are generated, or data. They are not searched. In characters. */
 const MAX_SEARCHED = 200_000;
@@ -26,19 +27,13 @@ const MAX_OTHERS = 16;
 const MIN_WORDS = 3;
 /** The part of a block's header that is read. In characters. */
 const MAX_HEADER = 500;
-/** Words of names that do not tell what a function is about. */
-const GENERAL = new Set(['get', 'set', 'is', 'has', 'to', 'on', 'do', 'of', 'by', 'for', 'from', 'with', 'and', 'the']);
 /** Other files in which a comment is usual. */
 const MIN_FILES = 2;
 /** Lines that are a copy if they follow each other at one other place. */
 const MIN_RUN = 3;
 const TYPE = /^(export |default |abstract |public |private |pub )*(class|interface|type|enum|struct|trait)\s+\w/;
 const TEST_TITLE = /^(it|test|describe|suite|specify|context)(\.\w+)?\(\s*(['"`]).{3,}\3\s*,/;
-/** The beginning of a function that is an argument, as in `useEffect(() => {`. */
-const CALLBACK =
-  /^(return\s+|await\s+)?[\w$.:]+!?\((.*,\s*)?(async\s*)?((\(.*\)|[\w$]+)\s*=>|\|.*\||func(tion)?\b.*)\s*\{$/;
-const DECLARES = /^(export|default|const|let|var|def|function|func|fn|async|public|private|static)\b/;
-const TEST = /^(it|test|describe|suite|specify|context|(before|after)(Each|All))\b/;
+const GUARD = /^(if|unless|guard|assert)\b/;
 const DIRECTIVE =
   /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
 
@@ -193,8 +188,6 @@ function repeatsDeclaration(
   return repeats === true;
 }
 
-const isCallback = (line: string): boolean => CALLBACK.test(line) && !DECLARES.test(line);
-
 /** Where the line begins that is above the one at an offset and indented less, or -1. */
 function openerOf(text: string, at: number): number {
   let end = at;
@@ -237,61 +230,13 @@ function isForeign(lines: readonly string[], i: number, header: string, texts: r
   if (headers.size !== 1) return false;
   const [{ text, at }] = places as [CopiedFrom];
   const other = headerAbove(text, at);
-  if (other !== undefined && areAlike(header, other)) return false;
-  if (code.length > 1) return true;
+  const isOpposite = other !== undefined && areOpposite(header, other);
+  if (other !== undefined && !isOpposite && areAlike(header, other)) return false;
+  // What must hold before something is done mostly does not hold before it is undone.
+  if (code.length > 1 || (isOpposite && GUARD.test(line))) return true;
   if (wordsIn(line) < MIN_WORDS) return false;
   const endsThere = other !== undefined && isBlockEnd(text, at);
   return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
 }
 
 const hasWord = (line: string, word: string): boolean => line.split(/[^\p{L}\p{N}_$]+/u).includes(word);
-
-/** What is between the brackets of a function's header, without `self`. */
-const parameterList = (header: string): string | undefined =>
-  /\(([^()]*)\)/
-    .exec(header)?.[1]
-    ?.replace(/^\s*self\b\s*,?/, '')
-    .replace(/\s+/g, ' ')
-    .trim();
-
-/** The names between the brackets of a function's header, also those of types. */
-const parametersIn = (header: string): string[] =>
-  /\([^()]*\)|[\w$]+\s*=>/
-    .exec(header)?.[0]
-    .match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
-    ?.filter((name) => name !== 'self') ?? [];
-
-/** Parameters of two or more names and types say more than `(req, res)`. */
-const TYPED = /(?::|[\w>\]]\s+\w).*,/;
-
-/** Whether two functions have the same name, names with a common word, or the same parameters with types. */
-function areAlike(one: string, other: string): boolean {
-  // What a function is called with does not tell what it is about.
-  if ([one, other].some((header) => isCallback(header) && !TEST.test(header)))
-    return parametersIn(one).length > 0 && String(parametersIn(one)) === String(parametersIn(other));
-  const [list, otherList] = [parameterList(one), parameterList(other)];
-  if (one === other || (list === otherList && list !== undefined && TYPED.test(list))) return true;
-  const [name, otherName] = [nameIn(one), nameIn(other)];
-  if (name === undefined || otherName === undefined) return false;
-  const words = nameWords(otherName);
-  return name === otherName || nameWords(name).some((word) => words.includes(word));
-}
-
-/** The name before a function that is assigned or the value of a property: `a.b = function (`, `b: T = (`, `'b': (`. */
-const ASSIGNED = new RegExp(
-  `^(?:(?:export|default|public|private|protected|static|readonly|override)\\s+)*(?:[\\w$]+\\.)*['"]?([\\w$]+)['"]?` +
-    '\\s*(?::[^=(]*)?[=:]\\s*(?:async\\s*)?(?:function\\b|\\(|[\\w$]+\\s*=>)',
-);
-const NO_NAME = /^(if|for|while|switch|catch|match|with|elif|function|return|await|assert|raise|throw)$/;
-
-function nameIn(header: string): string | undefined {
-  const name = (/\b(?:const|let|var|def|function\*?|fn|func)\s+([\w$]+)/.exec(header) ??
-    ASSIGNED.exec(header) ??
-    /([\w$]+)\s*(?:<[^()]*>)?\(/.exec(header))?.[1];
-  return name === undefined || NO_NAME.test(name) ? undefined : name;
-}
-
-const nameWords = (name: string): string[] =>
-  (name.match(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})/gu) ?? [])
-    .map((word) => word.toLowerCase())
-    .filter((word) => !GENERAL.has(word));

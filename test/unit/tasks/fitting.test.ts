@@ -145,6 +145,52 @@ describe('a copied body', () => {
     expect(shown('ledger.ts', marked.replaceAll('show', 'format'), body.replaceAll('    ', indent))).toContain('rest');
   });
 
+  describe('of a function whose name says the opposite', () => {
+    const QUEUE = (name: string) => `const timers = new Map<string, number>();
+
+export const ${name} = (id: string, delay: number) => {
+  if (timers.has(id)) {
+    return;
+  }
+  timers.set(id, start(delay));
+};
+`;
+    const ADDED = 'if (timers.has(id)) {\n    return;\n  }\n  timers.set(id, start(delay));';
+    const written = (name: string, other: string, header = '(id: string, delay: number) =>') =>
+      shown('queue.ts', `${QUEUE(name)}\nexport const ${other} = ${header} {\n  |\n};\n`, ADDED);
+
+    it.each([
+      ['addToQueue', 'removeFromQueue'],
+      ['addToRemoveQueue', 'clearFromRemoveQueue'],
+      ['stopTimer', 'startTimer'],
+      ['lock_timer', 'unlock_timer'],
+      ['connectTimer', 'disconnectTimer'],
+      ['encodeTimer', 'decodeTimer'],
+      ['setTimer', 'clearTimer'],
+      ['pushTimer', 'popTimer'],
+      ['activateTimer', 'deactivateTimer'],
+    ])('is not offered: %s, %s', (name, other) => {
+      expect(written(name, other)).toBe('');
+      expect(written(other, name, '(id: string) =>')).toBe('');
+    });
+
+    it.each([
+      ['addToQueue', 'addToQueueLater'],
+      ['openTimer', 'openTimerAndClose'],
+      ['removeAndAddTimer', 'addAndRemoveTimer'],
+      ['timerOf', 'timerOfUnion'],
+    ])('does not say so: %s, %s', (name, other) => {
+      expect(written(name, other)).toBe(ADDED);
+    });
+
+    it('may share a line that is no guard', () => {
+      const opened = 'open(name: string) {\n    const file = this.files.get(name);\n    file.open();\n  }';
+      const marked = `class Store {\n  files = new Map();\n  ${opened}\n\n  close(name: string) {\n    |\n  }\n}\n`;
+      const copied = 'const file = this.files.get(name);\n    file.open();';
+      expect(shown('store.ts', marked, copied)).toBe('const file = this.files.get(name);');
+    });
+  });
+
   it('is cut behind the bracket that opens the block, too', () => {
     const marked = NEW('export function isOverdrawn(entries: Entry[]): boolean').replace('{\n  |\n}', '{|\n}');
     const body = '\n  let sum = 0;\n  for (const each of entries) {\n    sum += each.cents;\n  }';

@@ -1,0 +1,95 @@
+/**
+ * Tells from the headers of two functions whether one may be written like the other. Reads single lines. Knows no tree.
+ */
+
+/** Words of names that do not tell what a function is about. */
+const GENERAL = new Set(['get', 'set', 'is', 'has', 'to', 'on', 'do', 'of', 'by', 'for', 'from', 'with', 'and', 'the']);
+/** The beginning of a function that is an argument, as in `useEffect(() => {`. */
+const CALLBACK =
+  /^(return\s+|await\s+)?[\w$.:]+!?\((.*,\s*)?(async\s*)?((\(.*\)|[\w$]+)\s*=>|\|.*\||func(tion)?\b.*)\s*\{$/;
+const DECLARES = /^(export|default|const|let|var|def|function|func|fn|async|public|private|static)\b/;
+const TEST = /^(it|test|describe|suite|specify|context|(before|after)(Each|All))\b/;
+
+/** What one function does, the other undoes. */
+const OPPOSITES: readonly (readonly string[])[] = `
+  add/remove add/delete insert/remove insert/delete append/remove create/delete create/destroy create/remove open/close
+  push/pop unshift/shift start/stop start/end begin/end start/finish enable/disable show/hide set/clear set/get set/reset
+  in/out on/off to/from encode/decode encrypt/decrypt compress/decompress serialize/deserialize load/save load/dump
+  read/write attach/detach connect/disconnect acquire/release allocate/free alloc/free increment/decrement inc/dec up/down
+  next/previous next/prev first/last min/max expand/collapse undo/redo enter/exit enter/leave login/logout push/pull
+  import/export before/after accept/reject resolve/reject pause/resume init/dispose setup/teardown upload/download
+  send/receive enqueue/dequeue focus/blur grow/shrink increase/decrease`
+  .trim()
+  .split(/\s+/)
+  .map((pair) => pair.split('/'));
+
+/** What is between the brackets of a function's header, without `self`. */
+const parameterList = (header: string): string | undefined =>
+  /\(([^()]*)\)/
+    .exec(header)?.[1]
+    ?.replace(/^\s*self\b\s*,?/, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+
+/** The names between the brackets of a function's header, also those of types. */
+export const parametersIn = (header: string): string[] =>
+  /\([^()]*\)|[\w$]+\s*=>/
+    .exec(header)?.[0]
+    .match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
+    ?.filter((name) => name !== 'self') ?? [];
+
+/** Parameters of two or more names and types say more than `(req, res)`. */
+const TYPED = /(?::|[\w>\]]\s+\w).*,/;
+
+/** Whether two functions have the same name, names with a common word, or the same parameters with types. */
+export function areAlike(one: string, other: string): boolean {
+  // What a function is called with does not tell what it is about.
+  if ([one, other].some((header) => isCallback(header) && !TEST.test(header)))
+    return parametersIn(one).length > 0 && String(parametersIn(one)) === String(parametersIn(other));
+  const [list, otherList] = [parameterList(one), parameterList(other)];
+  if (one === other || (list === otherList && list !== undefined && TYPED.test(list))) return true;
+  const [name, otherName] = [nameIn(one), nameIn(other)];
+  if (name === undefined || otherName === undefined) return false;
+  const words = nameWords(otherName);
+  return name === otherName || nameWords(name).some((word) => words.includes(word));
+}
+
+/** Whether the name of one function says the opposite of the other's, as `lock` and `unlock`, or `add` and `remove`. */
+export function areOpposite(one: string, other: string): boolean {
+  const [words, otherWords] = [one, other].map((header) => allWords(nameIn(header) ?? '')) as [string[], string[]];
+  const onlyIn = (list: readonly string[], word: string, rest: readonly string[]): boolean =>
+    list.includes(word) && !rest.includes(word);
+  return (
+    OPPOSITES.some(([a = '', b = '']) =>
+      [
+        [a, b],
+        [b, a],
+      ].some(([x = '', y = '']) => onlyIn(words, x, otherWords) && onlyIn(otherWords, y, words)),
+    ) || [words, otherWords].some((list) => list.some((word) => undoes(word, list === words ? otherWords : words)))
+  );
+}
+
+/** Whether a word is another one with `un`, `dis` or `de` before it. */
+const undoes = (word: string, others: readonly string[]): boolean =>
+  others.some((other) => other.length > 2 && ['un', 'dis', 'de'].some((prefix) => word === prefix + other));
+
+/** The name before a function that is assigned or the value of a property: `a.b = function (`, `b: T = (`, `'b': (`. */
+const ASSIGNED = new RegExp(
+  `^(?:(?:export|default|public|private|protected|static|readonly|override)\\s+)*(?:[\\w$]+\\.)*['"]?([\\w$]+)['"]?` +
+    '\\s*(?::[^=(]*)?[=:]\\s*(?:async\\s*)?(?:function\\b|\\(|[\\w$]+\\s*=>)',
+);
+const NO_NAME = /^(if|for|while|switch|catch|match|with|elif|function|return|await|assert|raise|throw)$/;
+
+export function nameIn(header: string): string | undefined {
+  const name = (/\b(?:const|let|var|def|function\*?|fn|func)\s+([\w$]+)/.exec(header) ??
+    ASSIGNED.exec(header) ??
+    /([\w$]+)\s*(?:<[^()]*>)?\(/.exec(header))?.[1];
+  return name === undefined || NO_NAME.test(name) ? undefined : name;
+}
+
+const allWords = (name: string): string[] =>
+  (name.match(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})/gu) ?? []).map((word) => word.toLowerCase());
+
+const nameWords = (name: string): string[] => allWords(name).filter((word) => !GENERAL.has(word));
+
+export const isCallback = (line: string): boolean => CALLBACK.test(line) && !DECLARES.test(line);
