@@ -187,7 +187,7 @@ export class Parsing {
     if (parsing.length === 0) return begin(documents, waiting);
     this.#waiting.set(requestId, waiting);
     const asked = documents.map(
-      ({ docId, path, text, version, language }) => new SourceDocument(docId, path, text, version, language),
+      ({ docId, fullPath, text, version, language }) => new SourceDocument(docId, fullPath, text, version, language),
     );
     void Promise.all(parsing).then(() => {
       if (!this.#waiting.delete(requestId)) return;

@@ -61,7 +61,14 @@ export function prepareComplete(
   // A model that copies by itself knows what it copies.
   if (manifest.completion.copy.share > 0)
     context.fits = remembered(
-      fits({ doc, offset, place: known, others: options.copySources ?? [], packages: options.packages }),
+      fits({
+        doc,
+        offset,
+        place: known,
+        others: options.copySources ?? [],
+        packages: options.packages,
+        isAsked: Boolean(options.showLowConfidence),
+      }),
     );
   const maxTokens = context.multiline ? manifest.completion.multilineMaxTokens : manifest.completion.maxTokens;
   const prompt = completionPrompt(layout, doc, offset, {

@@ -14,7 +14,7 @@ import {
 import { type Scope, Scopes } from '../text/syntax/scopes.ts';
 import type { PlaceSyntax } from '../text/syntax/syntax.ts';
 import { isWrongImport } from '../text/syntax/importedModules.ts';
-import { unknownMembers } from '../text/syntax/memberNames.ts';
+import { strangeMembers, unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
 import { areAlike, areOpposite, isCallback, nameIn, parametersIn } from './alike.ts';
@@ -45,16 +45,26 @@ export interface Fitting {
   others: readonly SourceDocument[];
   /** Packages that the project has. Undefined if they are not known. */
   packages: readonly string[] | undefined;
+  /** Whether the user asked for the completion. Then names that are only unlikely may stand in it. */
+  isAsked?: boolean;
 }
 
 /**
  * Returns a function that finds where the first line begins that does not fit. It returns undefined if all fit, and
  * takes whole lines. A line is judged by the ones before it, so a longer text gives the same result.
  */
-export function fits({ doc, offset, place, others, packages }: Fitting): (written: string) => number | undefined {
+export function fits({
+  doc,
+  offset,
+  place,
+  others,
+  packages,
+  isAsked = false,
+}: Fitting): (written: string) => number | undefined {
   const { lf } = doc;
   if (lf.length > MAX_SEARCHED) return () => undefined;
   const texts = others.slice(0, MAX_OTHERS).map((other) => other.lf.slice(0, MAX_SEARCHED));
+  const everywhere = others.map((other) => other.lf);
   const grammar = grammarFor(doc) ?? '';
   const lineStart = lf.lastIndexOf('\n', offset - 1) + 1;
   const before = lf.slice(lineStart, offset);
@@ -68,8 +78,9 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
   const around = [lf.slice(0, lineStart), lf.slice(offset + after.length), ...texts];
   const importsWrongly = (head: string, added: string, tail: string): boolean => {
     if (!/\b(import|from|require)\b/.test(head + added)) return false;
-    const files = others.map((other) => ({ path: other.path, text: other.lf }));
-    const isWrong = (line: string): boolean => isWrongImport(grammar, line, doc.path, files, packages);
+    const files = [doc, ...others].map((other) => ({ path: other.fullPath, text: other.lf }));
+    const begun = /^\s*\}\s*from\b/.test(head) ? statementAbove(lf, lineStart) : '';
+    const isWrong = (line: string): boolean => isWrongImport(grammar, begun + line, doc.fullPath, files, packages);
     return isWrong(head + added + tail) && !isWrong(head + tail);
   };
   /** Whether line `i` of `lines` fits behind the ones before it. */
@@ -83,7 +94,8 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
     const [start, end] = [offset + from, offset + written.length];
     const isUnfit = read(place, written, (scopes, text) => {
       const added = { scopes, grammar, text, start, end, others: texts };
-      return invisibleNames(added).length > 0 || unknownMembers(added).length > 0;
+      if (invisibleNames(added).length > 0 || unknownMembers(added).length > 0) return true;
+      return !isAsked && strangeMembers(added, everywhere).length > 0;
     });
     const [head, tail] = [i === 0 ? before : '', i === lines.length - 1 ? after : ''];
     if (importsWrongly(head, lines[i] as string, tail)) return false;
@@ -102,6 +114,13 @@ export function fits({ doc, offset, place, others, packages }: Fitting): (writte
     known = written;
     return undefined;
   };
+}
+
+/** The lines above the end of an import or export on several lines, as one line. */
+function statementAbove(lf: string, lineStart: number): string {
+  const at = Math.max(lf.lastIndexOf('\nimport ', lineStart - 1) + 1, lf.lastIndexOf('\nexport ', lineStart - 1) + 1);
+  const lines = lf.slice(at, lineStart);
+  return lines.length > MAX_HEADER || /['"();]/.test(lines) ? '' : lines.replaceAll('\n', ' ');
 }
 
 /** Whether line `i` is a comment, or text of a docstring that the lines above it open. */

@@ -10,6 +10,9 @@ NEVER_PROJECTS = {
     "reactivex/rxjs", "reduxjs/redux", "reduxjs/redux-toolkit", "colinhacks/zod", "expressjs/express", "webpack/webpack", "nodejs/undici",
     "knex/knex", "gcanti/fp-ts", "psf/requests", "pallets/flask", "textualize/rich", "pallets/werkzeug", "pydantic/pydantic",
     "encode/starlette", "kludex/starlette", "requests", "flask", "rich", "werkzeug", "pydantic", "starlette",
+    # suite `names`
+    "ueberdosis/tiptap", "prosemirror/prosemirror-model", "preactjs/preact", "moment/luxon",
+    "mahmoud/boltons", "boltons", "arrow-py/arrow", "arrow",
 }
 SOURCE = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".py")
 # Shorter lines stand in every project.

@@ -79,6 +79,11 @@ const suites = {
     run: async ({ 'open-files': beside, ...values }) =>
       (await import('./quality/suite.ts')).qualitySuite({ ...values, beside }),
   },
+  names: {
+    what: 'members, imports and arguments that completions offer: right, existing or invented',
+    options: `[--n N] [--model FOLDER] ${THREADS}`,
+    run: async (values) => (await import('./quality/names.ts')).namesSuite(values),
+  },
   soak: {
     what: 'thousands of random requests, edits, aborts and evictions against each alone',
     options: '[--requests N]',

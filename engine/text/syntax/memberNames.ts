@@ -2,8 +2,9 @@
  * Finds members in new text that their object does not have, where the file tells what the object is: a literal, a
  * declared type, a class of the file. The name must be declared once. In doubt finds nothing.
  */
+import { isMemberOfLanguage, moduleMembers } from './moduleMembers.ts';
 import { linesWith, occurrences } from './occurrences.ts';
-import type { Scopes } from './scopes.ts';
+import type { Scope, Scopes } from './scopes.ts';
 import type { NewText } from './visibleNames.ts';
 
 /** Methods of Python's types, by `dir` of Python 3.11 without names that begin with an underscore. */
@@ -29,6 +30,7 @@ const SCRIPT_NAMES: Readonly<Record<string, string>> = {
 /** Their members are known, because this program runs in the same language. */
 const SCRIPT_TYPES = new Set(['Array', 'Map', 'Set', 'String']);
 const MEMBER = /(?<![\p{L}\p{N}_$)\].?])([\p{L}_$][\p{L}\p{N}_$]*)\??\.([\p{L}_$][\p{L}\p{N}_$]*)/gu;
+const SELF = /^(self|cls|this)$/;
 /** What stands behind a name that is written or declared. */
 const WRITTEN = /^\s*(=(?![=>])|:(?!:)|[-+*/|&?]{1,2}=|,[^()]*=(?!=))/;
 
@@ -41,14 +43,76 @@ export function unknownMembers({ scopes, grammar, text, start, end, others }: Ne
   return [...text.slice(from, end).matchAll(MEMBER)].flatMap(({ 0: whole, 1: object = '', 2: member = '', index }) => {
     const at = from + index;
     const use = at + whole.length <= start ? undefined : scopes.at(at);
-    if (!use?.isName || use.isBroken || WRITTEN.test(text.slice(at + whole.length, end + 20))) return [];
+    if (!use || use.isBroken || WRITTEN.test(text.slice(at + whole.length, end + 20))) return [];
+    const old = text.slice(0, start) + text.slice(end);
+    if (SELF.test(object))
+      return ownMembers(scopes, use, text, old, isScript)?.(member) === false ? [`${object}.${member}`] : [];
+    if (!use.isName) return [];
+    if (moduleMembers(object, old, grammar)?.(member) === false && !old.includes(`${object}.${member}`))
+      return [`${object}.${member}`];
     const declared = declarationOf(scopes, text, object, use.functions, isScript);
     if (declared === undefined) return [];
     const type = isScript ? scriptType(declared) : pythonType(declared);
-    const has =
-      type === undefined ? undefined : membersOf(type, isScript, text.slice(0, start) + text.slice(end), others);
+    const has = type === undefined ? undefined : membersOf(type, isScript, old, others);
     return has?.(member) === false ? [`${object}.${member}`] : [];
   });
+}
+
+/** Members in new text that no text here and no object of the language has, as `object.member`. */
+export function strangeMembers({ scopes, grammar, text, start, end }: NewText, others: readonly string[]): string[] {
+  const isScript = /^(javascript|typescript|tsx)$/.test(grammar);
+  if (!isScript && grammar !== 'python') return [];
+  const from = text.lastIndexOf('\n', start - 1) + 1;
+  const old = text.slice(0, start) + text.slice(end);
+  return [...text.slice(from, end).matchAll(MEMBER)].flatMap(({ 0: whole, 1: object = '', 2: member = '', index }) => {
+    const at = from + index;
+    if (at + whole.length <= start || isMemberOfLanguage(member, isScript)) return [];
+    const behind = text.slice(at + whole.length, end + 20);
+    if (WRITTEN.test(behind) || !(scopes.at(at).isName || SELF.test(object))) return [];
+    if (!isOfFile(old, object) || [old, ...others].some((other) => occurrences(other, member)?.length !== 0)) return [];
+    return [`${object}.${member}`];
+  });
+}
+
+/** Whether a name is a variable, and nothing that a package gives is in what is assigned to it. */
+function isOfFile(text: string, name: string): boolean {
+  const assigned = new RegExp(`(?:^|[\\s({])${name.replaceAll('$', '\\$')}\\s*(?::[^=]+)?=(?![=>])`);
+  const lines = linesWith(text, name);
+  const values = lines.filter((line) => assigned.test(line) && !/\b(import|await)\b|\brequire\(/.test(line));
+  const parameter = new RegExp(`[(,]\\s*\\W*${name.replaceAll('$', '\\$')}\\s*[,):=?].*(\\{|=>|:)\\s*$`);
+  if (lines.some((line) => parameter.test(line))) return false;
+  const words = values.flatMap((line) => line.match(/[\p{L}_$][\p{L}\p{N}_$]*/gu) ?? []);
+  return (
+    values.length > 0 &&
+    !words.some((word) => linesWith(text, word).some((line) => /\b(import|from|require)\b/.test(line)))
+  );
+}
+
+/** What the class around a function has, if it has no other members. */
+function ownMembers(
+  scopes: Scopes,
+  { functions, ownerAt }: Scope,
+  text: string,
+  old: string,
+  isScript: boolean,
+): ((member: string) => boolean) | undefined {
+  let classAt = ownerAt;
+  // Inside functions that have the `this` of the method around them.
+  for (let i = functions.length - 1; classAt < 0 && i > 0; i--) {
+    if (!isScript || /^(async\s+)?function\b/.test(text.slice(functions[i], (functions[i] ?? 0) + 20)))
+      return undefined;
+    classAt = scopes.at(functions[i - 1] as number).ownerAt;
+  }
+  const type =
+    classAt < 0 ? undefined : /^(?:abstract\s+)?class\s+([\w$]+)/.exec(text.slice(classAt, classAt + 200))?.[1];
+  if (type === undefined || membersOf(type, isScript, old, []) === undefined) return undefined;
+  return (member) => {
+    const name = member.replaceAll('$', '\\$');
+    const own = isScript
+      ? `\\b(?:this|self)[?!]?\\.${name}(?![\\w$])|^[ \\t]*(?:[a-z]+\\s+)*[*]?${name}\\s*[?!]?\\s*[(:=;<\\n]|\\b(?:public|private|protected|readonly)\\s+${name}\\b`
+      : `\\b(?:self|cls)\\.${name}\\b|\\bdef\\s+${name}\\b|^[ \\t]+${name}\\s*[:=]|['"]${name}['"]`;
+    return new RegExp(own, 'm').test(old) || member.startsWith('__') || member in Object.prototype;
+  };
 }
 
 /** What stands behind the only declaration of a name; undefined if there are more, or it is not visible. */

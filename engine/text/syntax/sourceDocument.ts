@@ -6,6 +6,8 @@ export class SourceDocument {
   readonly docId: string;
   /** Last two parts of the path. So prompts do not depend on the workspace folder or on the command line. */
   readonly path: string;
+  /** With `/` between its parts. Imports are relative to it. */
+  readonly fullPath: string;
   version: number;
   /** The language id of the editor, if the path does not give the language. */
   readonly language: string | undefined;
@@ -22,6 +24,7 @@ export class SourceDocument {
   constructor(docId: string, path: string, text: string, version = 1, language?: string) {
     this.docId = docId;
     this.path = shortPath(path);
+    this.fullPath = path.replaceAll('\\', '/');
     this.version = version;
     this.language = language;
     this.#text = text;
@@ -53,7 +56,7 @@ export class SourceDocument {
   /** A copy of this document with a text inserted at an offset, with the same line ends. Valid until the next call. */
   withInserted(offset: number, inserted: string): SourceDocument {
     // The same object for all calls, so that encodings of its text are updated instead of made again.
-    this.#ahead ??= new SourceDocument(this.docId, this.path, '', this.version, this.language);
+    this.#ahead ??= new SourceDocument(this.docId, this.fullPath, '', this.version, this.language);
     this.#ahead.version = this.version;
     this.#ahead.removed = this.removed;
     const text = this.#text.includes('\n') ? inserted.replace(/\r?\n/g, this.lineEnd) : inserted;

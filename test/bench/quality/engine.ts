@@ -36,6 +36,13 @@ export interface Completion {
   firstMs: number | null;
 }
 
+type CompletionTask = Extract<Task, { kind: 'complete' }>;
+
+interface OpenFile {
+  readonly path: string;
+  readonly text: string;
+}
+
 const plain: Translate = (text, ...values) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)]));
 
 export class QualityEngine {
@@ -73,12 +80,7 @@ export class QualityEngine {
    * is in the cache as after earlier keys. Then types this character.
    * @param beside other open files, the nearest first.
    */
-  async complete(
-    file: string,
-    text: string,
-    offset: number,
-    beside: readonly { readonly path: string; readonly text: string }[] = [],
-  ): Promise<Completion> {
+  async complete(file: string, text: string, offset: number, beside: readonly OpenFile[] = []): Promise<Completion> {
     const copySources = this.#openBeside(beside);
     const typed = text.slice(Math.max(0, offset - 1), offset);
     const docId = this.#open(file, text.slice(0, offset - typed.length) + text.slice(offset));
@@ -121,6 +123,23 @@ export class QualityEngine {
     }
   }
 
+  /** What is offered at an offset, without a question before it. Not timed. */
+  async offer(
+    file: string,
+    text: string,
+    offset: number,
+    { beside, ...more }: Pick<CompletionTask, 'packages' | 'showLowConfidence'> & { beside: readonly OpenFile[] },
+  ): Promise<string> {
+    const copySources = this.#openBeside(beside);
+    const docId = this.#open(file, text);
+    try {
+      const task = (): Task => ({ kind: 'complete', docId, offset, copySources, ...more });
+      return (await this.#client.generate({ task, priority: 'completion' })).text;
+    } finally {
+      this.#client.notify({ type: 'documentClosed', docId });
+    }
+  }
+
   /** The chat's answer to a question about a file. */
   ask(file: string, text: string, question: string): Promise<string> {
     return this.#answer(file, text, (docId) => ({
@@ -148,7 +167,7 @@ export class QualityEngine {
   }
 
   /** Opens these files and closes all others. A file stays open while further calls name it. */
-  #openBeside(files: readonly { readonly path: string; readonly text: string }[]): string[] {
+  #openBeside(files: readonly OpenFile[]): string[] {
     const wanted = new Set(files.map((file) => file.path));
     for (const [name, docId] of this.#beside) {
       if (wanted.has(name)) continue;

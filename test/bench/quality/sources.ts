@@ -302,6 +302,58 @@ export const FITTED_ON: readonly Source[] = [
   ),
 ];
 
+/** Projects in whose code suite `names` completes. They are neither trained nor fitted on. */
+export const NAMES_IN: readonly Source[] = [
+  npm(
+    'typescript',
+    '@tiptap/core',
+    '2.11.5',
+    'ueberdosis/tiptap',
+    ['src'],
+    'jb0KTdUJaJY53JaN7ooY3XAxHQNoMYti/H6ANo707PsLXVeEqJ9o8+eBup1JU5CuwzrgnDc2dECt2WIGX9f8Jw==',
+  ),
+  npm(
+    'typescript',
+    'prosemirror-model',
+    '1.24.1',
+    'ProseMirror/prosemirror-model',
+    ['src'],
+    'YM053N+vTThzlWJ/AtPtF1j0ebO36nvbmDy4U7qA2XQB8JVaQp1FmB9Jhrps8s+z+uxhhVTny4m20ptUvhk0Mg==',
+  ),
+  npm(
+    'javascript',
+    'preact',
+    '10.24.3',
+    'preactjs/preact',
+    ['src', 'hooks/src', 'compat/src', 'debug/src'],
+    'Z2dPnBnMUfyQfSQ+GBdsGa16hz35YmLmtTLhM169uW944hYL6xzTYkJjC07j+Wosz733pMWx0fgON3JNw1jJQA==',
+  ),
+  npm(
+    'javascript',
+    'luxon',
+    '3.5.0',
+    'moment/luxon',
+    ['src'],
+    'rh+Zjr6DNfUYR3bPwJEnuwDdqMbxZW7LOQfUN4B54+Cl+0o5zaU9RJ6bcidfDtC1cWCZXQ+nvX8bf6bAji37QQ==',
+  ),
+  pypi(
+    'boltons',
+    '24.1.0',
+    'mahmoud/boltons',
+    'BSD-3-Clause',
+    ['boltons'],
+    'a1776d47fdc387fb730fba1fe245f405ee184ee0be2fb447dd289773a84aed3b',
+  ),
+  pypi(
+    'arrow',
+    '1.3.0',
+    'arrow-py/arrow',
+    'Apache-2.0',
+    ['arrow'],
+    'c728b120ebc00eb84e01882a6f5e7927a53960aa990ce7dd2b10f39005a67f80',
+  ),
+];
+
 export interface QualityText extends SourceFile {
   readonly source: string;
   readonly language: QualityLanguage;

@@ -32,17 +32,21 @@ function shown(
     finished = true,
     packages,
     multiline = true,
-  }: { finished?: boolean; packages?: string[]; multiline?: boolean } = {},
+    showLowConfidence,
+  }: { finished?: boolean; packages?: string[]; multiline?: boolean; showLowConfidence?: boolean } = {},
 ): string {
   const offset = marked.indexOf('|');
   const doc = document(path, marked.slice(0, offset) + marked.slice(offset + 1));
   const copySources = Object.entries(others).map(([name, text]) =>
     document(/^\d+$/.test(name) ? `other${name}.${path.split('.').at(-1)}` : name, text),
   );
-  return prepareComplete(layout, doc, { offset, copySources, packages, multiline }, undefined, syntax).shape(
-    written,
-    finished,
-  ).text;
+  return prepareComplete(
+    layout,
+    doc,
+    { offset, copySources, packages, multiline, showLowConfidence },
+    undefined,
+    syntax,
+  ).shape(written, finished).text;
 }
 
 const LEDGER = `import { round } from './numbers.ts';
@@ -364,6 +368,119 @@ def f(names: list, text: str, other, basket: Basket):
     ['basket.add(text)', true],
     ['return list.atime', false],
   ])('%s', (written, fits) => expect(shown('a.py', PYTHON, written)).toBe(fits ? written : ''));
+
+  const MODULES =
+    "import * as fs from 'node:fs';\nimport path from 'path';\nconst os = require('os');\nfunction f(p) {\n  |\n}\n";
+  it.each([
+    ['a.ts', MODULES, 'fs.readAll(p);', false],
+    ['a.ts', MODULES, 'fs.readFileSync(p);', true],
+    ['a.ts', MODULES, 'path.combine(p);', false],
+    ['a.ts', MODULES, 'let x: fs.PathLike;', true],
+    ['a.ts', MODULES, 'os.cpuCount();', false],
+    ['a.ts', MODULES, 'os.cpus();', true],
+    ['a.ts', MODULES, 'Math.clamp(p);', false],
+    ['a.ts', `${MODULES}Math.clamp = 1;\n`, 'Math.clamp(p);', true],
+    ['a.ts', `class Math {}\n${MODULES}`, 'Math.clamp(p);', true],
+    ['a.ts', MODULES, 'Object.entries(p);', true],
+    ['a.py', 'import os, sys\nimport os.path as osp\n\nprint(|\n', 'os.homedir())', false],
+    ['a.py', 'import os, sys\nimport os.path as osp\n\nprint(|\n', 'os.getcwd())', true],
+    ['a.py', 'import os, sys\nimport os.path as osp\n\nprint(|\n', 'osp.combine(1))', false],
+    ['a.py', 'import os, sys\nimport os.path as osp\n\nprint(|\n', 'sys.arguments)', false],
+    ['a.py', 'import json\n\ndef f(json):\n    |\n', 'json.anything()', true],
+    ['a.py', 'from datetime import datetime, time\n\nprint(|\n', 'datetime.now())', true],
+  ] as const)('of a module: %s %j %s', (path, marked, written, fits) =>
+    expect(shown(path, marked, written)).toBe(fits ? written : ''),
+  );
+
+  const OWN = `class Queue {
+  readonly #items: string[] = [];
+  size = 0;
+  constructor(private readonly limit: number) {}
+  push(item: string): void {
+    this.#items.push(item);
+  }
+  flush(): void {
+    [1].forEach(() => {
+      |
+    });
+  }
+}
+`;
+  it.each([
+    ['this.push(String(this.limit));', true],
+    ['this.size;', true],
+    ['this.later = 1;', true],
+    ['this.toString();', true],
+    ['this.drain();', false],
+    ['return this.items.length;', false],
+  ])('of the own class: %s', (written, fits) => {
+    expect(shown('a.ts', OWN, written)).toBe(fits ? written : '');
+    // A base class may have it.
+    expect(shown('a.ts', OWN.replace('Queue {', 'Queue extends Base {'), written)).toBe(written);
+    expect(shown('a.ts', OWN.replace('() =>', 'function ()'), written)).toBe(written);
+  });
+
+  const OWN_PYTHON =
+    'class Queue:\n    kind = 1\n    def __init__(self):\n        self.items = []\n    def put(self, limit):\n        |\n';
+  it.each([
+    ['self.items.append(limit)', true],
+    ['self.put(self.kind)', true],
+    ['self.limit.append(limit)', false],
+    ['self.limit = limit', true],
+    ['return self.__class__', true],
+  ])('of the own class in Python: %s', (written, fits) => {
+    expect(shown('a.py', OWN_PYTHON, written)).toBe(fits ? written : '');
+    expect(shown('a.py', OWN_PYTHON.replace('Queue:', 'Queue(Base):'), written)).toBe(written);
+  });
+
+  it.each([
+    ['let x = make();\nfunction make() {}\n|', 'x.atime;', false],
+    ['let x = make();\nfunction make() {}\n|', 'x.trim();', true],
+    ['let x = make();\nfunction make() {}\n|', 'x.atime = 1;', true],
+    ["import { make } from 'pkg';\nlet x = make();\n|", 'x.atime;', true],
+    ['function f(x) {\n  |\n}\n', 'x.atime;', true],
+  ])('that no text and no object of the language has: %j %s', (marked, written, fits) => {
+    expect(shown('a.ts', marked, written)).toBe(fits ? written : '');
+    expect(shown('a.ts', marked, written, ['const y = stat.atime;\n'])).toBe(written);
+    expect(shown('a.ts', marked, written, [], { showLowConfidence: true })).toBe(written);
+  });
+});
+
+describe('an import from a path that the project contradicts is not shown', () => {
+  const FILES = {
+    'src/util/text.ts': 'export function trimAll(text: string) {}\nexport const LIMIT = 3;\n',
+    'src/a/user.ts': "import { trimAll } from '../util/text.js';\nimport { Node } from '@pkg/model';\n",
+    'src/index.ts': "export { trimAll } from './util/text.ts';\n",
+  };
+  it.each([
+    ["import { trimAll } from '|'", './trimAll', false],
+    ["import { trimAll } from '|'", '../util/text.js', true],
+    ["import { trimAll } from '|'", '../index.js', true],
+    ["import { trimAll } from '|'", '..', true],
+    ["import { LIMIT, other } from '|'", './limits', false],
+    ["import { other } from '|'", './other', true],
+    ["import { Node } from '|'", './node', false],
+    ["import { Node } from '|'", '@pkg/model', true],
+    ["import { Node } from '|'", '@other/model', false],
+    ["import {\n  Node,\n  Other,\n} from '|'", './node', false],
+    ["import {\n  Other,\n} from '|'", './node', true],
+    ["const { trimAll } = require('|')", './trimAll', false],
+  ])('%j %s', (marked, written, fits) => {
+    expect(shown('src/a/new.ts', `${marked};\n`, written, FILES)).toBe(fits ? written : '');
+  });
+
+  it.each([
+    ['from .text import |', 'trim_all', false],
+    ['from ..util.text import |', 'trim_all', true],
+    ['from app.util.text import |', 'trim_all', true],
+    ['from .fresh import |', 'other', true],
+  ])('%s%s', (marked, written, fits) => {
+    const files = {
+      'app/util/text.py': 'def trim_all(text):\n    pass\n',
+      'app/a/user.py': 'from ..util.text import trim_all\n',
+    };
+    expect(shown('app/a/new.py', `${marked}\n`, written, files)).toBe(fits ? written : '');
+  });
 });
 
 describe('an import that the project contradicts is not shown', () => {
@@ -374,7 +491,13 @@ describe('an import that the project contradicts is not shown', () => {
     ['a part of a package', '|', "import { run } from 'vitest/node';", { packages: ['vitest'] }, true],
     ['a module of Node', '|', "import { join } from 'node:path';", { packages: ['vitest'] }, true],
     ['a path of the project', '|', "import { a } from '@/a';", { packages: ['vitest'] }, true],
-    ['packages are not known', '|', "import { it } from '@jest/globals';", { others: { 'b.test.ts': TEST } }, true],
+    [
+      'imports nearby say another',
+      '|',
+      "import { it } from '@jest/globals';",
+      { others: { 'b.test.ts': TEST } },
+      false,
+    ],
     ['text that looks like one', '|', 'print("moved from \'jest\'");', { packages: ['vitest'] }, true],
     ['types of a package', '|', "import { parse } from '@babel/core';", { packages: ['@types/babel__core'] }, true],
     ['a name of a bundler', '|', "import { a } from '$lib/a';", { packages: ['vitest'] }, true],
@@ -448,7 +571,7 @@ describe('correct text is not cut', () => {
       'a.ts',
       '|',
       "import type { Result } from './b.ts';",
-      ['export interface Result {}\nfunction f() {\n  const result: Result = {};\n}\n'],
+      { 'b.ts': 'export interface Result {}\nfunction f() {\n  const result: Result = {};\n}\n' },
     ],
     [
       'a rest parameter',
@@ -478,7 +601,7 @@ describe('correct text is not cut', () => {
       'map.addLayer(1);',
       [],
     ],
-    ['a name that is assigned again', 'a.ts', 'let x = [];\nx = foo();\n|', 'x.trimAll();', []],
+    ['a name that is assigned again', 'a.ts', 'let x = [];\nx = foo();\n|', 'x.trim();', []],
     [
       'a decorator',
       'a.py',
