@@ -81,8 +81,9 @@ const suites = {
   },
   names: {
     what: 'members, imports and arguments that completions offer: right, existing or invented',
-    options: `[--n N] [--model FOLDER] ${THREADS}`,
-    run: async (values) => (await import('./quality/names.ts')).namesSuite(values),
+    options: `[--n N] [--only member,import,call] [--model FOLDER] [--open-files N: to copy from] ${THREADS}`,
+    run: async ({ 'open-files': beside, ...values }) =>
+      (await import('./quality/names.ts')).namesSuite({ ...values, beside }),
   },
   soak: {
     what: 'thousands of random requests, edits, aborts and evictions against each alone',

@@ -123,14 +123,22 @@ export class NameJudge {
     return isBuiltin(name) || this.packagesOf(source).includes(wanted) || text.includes(name) ? 'exists' : 'nowhere';
   }
 
-  #pythonName({ source, kind, before, text }: NamePlace, name: string): Verdict {
+  #pythonName({ source, kind, before, text, offset }: NamePlace, name: string): Verdict {
     const object = /^[\w$]+/.exec(before)?.[0] ?? '';
     const imported = new RegExp(`^\\s*import (?:([\\w.]+) as ${object}|${object})\\s*$`, 'm').exec(text);
     const members = kind === 'member' && imported ? this.#python.of[imported[1] ?? object] : undefined;
     if (members) return members.includes(name) ? 'exists' : 'wrong object';
+    if (kind === 'member' && object === 'self') return this.#ownName(text, offset, name);
     const { attributes, builtins } = this.#python;
     const general = kind === 'member' ? attributes : builtins;
     return general.includes(name) || this.#wordsOf(source).has(name) ? 'unknown' : 'nowhere';
+  }
+
+  /** A class without a base class has what its file writes to `self` or defines. */
+  #ownName(text: string, offset: number, name: string): Verdict {
+    const [, base = ''] = [...text.slice(0, offset).matchAll(/^class \w+(.*):$/gm)].at(-1) ?? [];
+    const own = new RegExp(`\\bself\\.${name}\\b|\\bdef ${name}\\b|^\\s+${name}\\s*[:=]`, 'm').test(text);
+    return own ? 'exists' : /^(\((object)?\))?$/.test(base) && !name.startsWith('__') ? 'wrong object' : 'unknown';
   }
 
   #scriptName(place: NamePlace, name: string): Verdict {

@@ -18,7 +18,7 @@ import { inTurn, isInside, randomOf, withTree } from './trees.ts';
 const PROJECT = path.resolve(import.meta.dirname, '../../..');
 const SEED = 1;
 const BESIDE = 100;
-/** Places of each kind, if `--n` is 150. */
+/** Places of each kind, if `--n` is 150. In turn from the languages. */
 const COUNTS = { member: 150, import: 60, call: 60 } as const satisfies Record<NameKind, number>;
 
 const PLACES: Record<NameKind, RegExp> = {
@@ -37,8 +37,8 @@ export function namePlaces(tree: Tree, file: QualityText, kind: NameKind): NameP
     const lineStart = text.lastIndexOf('\n', at - 1) + 1;
     const lineEnd = text.indexOf('\n', at) < 0 ? text.length : text.indexOf('\n', at);
     const line = text.slice(lineStart, lineEnd);
-    const isImport = /^\s*(import|from|export|\})\b|^\} from|^\s*(async )?[\w$]+\(.*\)\s*\{$/.test(line);
-    if (kind !== 'import' && (isImport || isInside(tree, index, /comment|string|regex/))) return [];
+    const isHeader = /^\s*(import|from|export|\})\b|^\} from|^\s*(async )?[\w$]+\(.*\)\s*\{$/.test(line);
+    if (kind !== 'import' && (isHeader || isInside(tree, index, /comment|string|regex/))) return [];
     if (lines.has(lineStart) || line.length > 120 || (kind === 'call' && NO_CALL.test(whole.slice(0, -1)))) return [];
     if (kind === 'import' && (language === 'python') !== /^(import \w*$|from [\w.]+ import )/.test(whole)) return [];
     lines.add(lineStart);
@@ -67,15 +67,22 @@ export async function namesSuite({
   n = '150',
   model = path.join(PROJECT, 'model'),
   threads = '0',
+  only = Object.keys(COUNTS).join(),
+  beside: openFiles = String(BESIDE),
 }: {
   n?: string;
   model?: string;
   threads?: string;
+  only?: string;
+  beside?: string;
 }): Promise<{ result: NamesBench; report: string }> {
+  const kinds = only.split(',') as NameKind[];
+  const unknown = kinds.find((kind) => !Object.hasOwn(COUNTS, kind));
+  if (unknown !== undefined) throw new Error(`--only ${unknown}: it must be one of ${Object.keys(COUNTS).join(', ')}`);
   const folder = path.resolve('.cache/bench/quality');
   const texts = qualityTexts(folder, (line) => console.error(line), NAMES_IN);
   const judge = new NameJudge(texts, folder);
-  const places = await drawn(texts, Number(n) / COUNTS.member);
+  const places = await drawn(texts, kinds, Number(n) / COUNTS.member);
   const answers = path.join(folder, 'names.jsonl');
   rmSync(answers, { force: true });
   const createTransport: Parameters<typeof QualityEngine.open>[0]['createTransport'] = (t) =>
@@ -85,7 +92,7 @@ export async function namesSuite({
   const cells = new Map<string, NameCell>();
   try {
     for (const place of places) {
-      const beside = neighbours(texts, place, BESIDE, SEED);
+      const beside = neighbours(texts, place, Number(openFiles), SEED);
       const packages = place.language === 'python' ? {} : { packages: judge.packagesOf(place.source) };
       for (const way of ['automatic', 'asked for'] as const) {
         const shown = await engine.offer(place.path, place.text, place.offset, {
@@ -114,10 +121,10 @@ export async function namesSuite({
 }
 
 /** The places, sorted by file, so that the cache keeps the common text. */
-async function drawn(texts: readonly QualityText[], share: number): Promise<NamePlace[]> {
+async function drawn(texts: readonly QualityText[], kinds: readonly NameKind[], share: number): Promise<NamePlace[]> {
   const grammars = new Grammars(path.join(PROJECT, 'dist/grammars'));
   const chosen: NamePlace[] = [];
-  for (const kind of Object.keys(COUNTS) as NameKind[]) {
+  for (const kind of kinds) {
     const lists = new Map<string, NamePlace[][]>();
     for (const file of shuffled(texts, randomOf(SEED, 'names'))) {
       const found = await withTree(grammars, file.path, file.text, (tree) => namePlaces(tree, file, kind));
