@@ -11,10 +11,10 @@ import type { LoadedModel } from './loadedModel.ts';
 import { Parsing, RunningRequest } from './runningRequest.ts';
 import type { EngineMessage, HostMessage } from '../protocol/messages.ts';
 import type { PromptSize } from '../protocol/stats.ts';
-import type { ChatTask, Priority, SamplingParams, SummarizeTask, Task } from '../protocol/tasks.ts';
+import type { ChatTask, Priority, SamplingParams, Snippet, SummarizeTask, Task } from '../protocol/tasks.ts';
 import { FolderRequest } from './folderRequest.ts';
 import { type Presentation, RequestOutput } from './requestOutput.ts';
-import { type ChatOptions, measureChat, prepareChat } from '../tasks/chatTask.ts';
+import { type ChatOptions, measureChat, prepareChat, wholeFile } from '../tasks/chatTask.ts';
 import { prepareCommitMessage } from '../tasks/commitTask.ts';
 import { completedDocument, prepareComplete } from '../tasks/completeTask.ts';
 import { prepareEdit } from '../tasks/editTask.ts';
@@ -28,6 +28,9 @@ import { MAX_TREES } from '../text/syntax/syntaxTrees.ts';
 type Generate = Extract<HostMessage, { type: 'generate' }>;
 type CompletionTask = Extract<Task, { kind: 'complete' }>;
 type FolderTask = Extract<Task, { kind: 'summarizeFolder' }>;
+/** A selection has a line. */
+const isWhole = ({ startLine }: Snippet): boolean => startLine === undefined;
+
 type Asker = Pick<Generate, 'requestId' | 'clientId'>;
 
 export class Requests {
@@ -117,8 +120,10 @@ export class Requests {
     const startMs = performance.now();
     const wanted = asked?.documents ?? [];
     // For the outlines of what does not fit, and to check what a small model writes.
-    const others = options.docs
-      .filter((doc) => !wanted.includes(doc) && (chat.facts || mayNeedOutline(model.layout, doc)))
+    const files = [...options.docs, ...(task.snippets ?? []).filter(isWhole).map(wholeFile)];
+    const needsTrees = chat.facts || files.reduce((sum, { lf }) => sum + lf.length, 0) > model.layout.contextTokens;
+    const others = files
+      .filter(({ docId }) => needsTrees && wanted.every((doc) => doc.docId !== docId))
       .slice(0, Math.max(0, MAX_TREES - wanted.length));
     this.#parsing.whenParsed(message, [...wanted, ...others], onReady, (parsed, waiting) => {
       const known = waiting.aborted ? undefined : asked?.answer(parsed.slice(0, wanted.length), this.facts.of);

@@ -4,10 +4,11 @@ import { occursIn } from '../facts/places.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { PromptSize } from '../protocol/stats.ts';
 import type { ChatMessage, SamplingParams, Snippet } from '../protocol/tasks.ts';
+import type { AttachedFile } from '../text/prompt/attachedFiles.ts';
 import { type ChatPrompt, chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { DefinitionLine } from '../text/prompt/restOutline.ts';
-import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
+import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { prefillRanges, reservedForAnswer, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 import { reasoningForm, reservedForReasoning } from './reasoning.ts';
 import { runaway } from './repetition.ts';
@@ -174,18 +175,23 @@ function promptOf(
     isOfFile
       ? knownSummary(knownGreeting(content, chat.greetings), summary.fileQuestion)
       : knownGreeting(content, chat.greetings);
+  const fileOf = (each: SourceDocument): AttachedFile => {
+    let known: readonly DefinitionLine[] | undefined;
+    return { path: each.path, text: each.lf, definitions: definitions && (() => (known ??= definitions(each))) };
+  };
   return chatPrompt(layout, {
     doc,
     cursorOffset: doc === undefined || cursor === undefined ? undefined : doc.toLf(cursor),
     ...(fill ? { fill } : {}),
     definitions,
     attached: [
-      ...others.map(({ path, lf }) => ({ path, text: lf })),
-      ...snippets.map(({ path, text, startLine }) => ({
-        path: shortPath(path),
-        text: lf(text),
-        ...(startLine === undefined ? {} : { startLine }),
-      })),
+      ...others.map(fileOf),
+      ...snippets.map((snippet) => {
+        const { path, text, startLine } = snippet;
+        return startLine === undefined
+          ? fileOf(wholeFile(snippet))
+          : { path: shortPath(path), text: lf(text), startLine };
+      }),
     ],
     messages: messages.map(({ role, content }) => ({
       role,
@@ -194,6 +200,11 @@ function promptOf(
     answerTokens,
     enableThinking,
   });
+}
+
+/** A file that is not open, as a document. */
+export function wholeFile({ path, text }: Snippet): SourceDocument {
+  return new SourceDocument(`attached:${path}`, path, text);
 }
 
 function lf(text: string): string {

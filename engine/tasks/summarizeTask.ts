@@ -5,7 +5,8 @@
 import { t } from '@vscode/l10n';
 import type { PromptSize } from '../protocol/stats.ts';
 import type { SamplingParams } from '../protocol/tasks.ts';
-import { countTokens, fenced } from '../text/prompt/attachedFiles.ts';
+import { countTokens } from '../text/prompt/attachedFiles.ts';
+import { fenced } from '../text/prompt/fenced.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { Outline } from '../text/syntax/outline.ts';
 import { SourceDocument } from '../text/syntax/sourceDocument.ts';

@@ -830,6 +830,32 @@ test('a question about a fact is answered from the syntax tree; another one is r
   await talk.ask({ type: 'shutdown', requestId: 'bye' });
 });
 
+test('further files that do not fit are read as outlines, open or not, and the answer says so', async () => {
+  const talk = inThread();
+  await talk.ask(LOAD);
+  const long = Array.from({ length: 300 }, (_, i) => `export function part${i}(x: number) {\n  return x;\n}\n`).join(
+    '',
+  );
+  for (const [docId, text] of Object.entries({ first: 'export const first = 1;\n', second: long }))
+    talk.post({ type: 'documentChanged', docId, version: 1, path: `src/${docId}.ts`, text });
+  const { diagnostics } = done(
+    await talk.generate(
+      'chat',
+      {
+        kind: 'chat',
+        docIds: ['first', 'second'],
+        snippets: [{ path: 'src/third.ts', text: long }],
+        messages: [{ role: 'user', content: 'How do they work together?' }],
+        anyway: true,
+      },
+      { maxTokens: 2 },
+    ),
+  );
+  for (const name of ['second', 'third'])
+    expect(diagnostics).toContainEqual(expect.stringMatching(`^src/${name}.ts: lines \\d+-900 of 900 as outline`));
+  await talk.ask({ type: 'shutdown', requestId: 'bye' });
+});
+
 test('a file that does not fit is reported as not read, and the other files of its folder are summarized', async () => {
   const talk = inThread();
   await talk.ask(LOAD);

@@ -4,7 +4,9 @@
  */
 import { t } from '@vscode/l10n';
 import type { ChatMessage } from '../../protocol/tasks.ts';
+import { fenced } from './fenced.ts';
 import type { Layout } from './layout.ts';
+import { type DefinitionLine, lineOutline, OUTLINE_SHARE, type RestOutline } from './restOutline.ts';
 
 export interface AttachedFile {
   path: string;
@@ -12,6 +14,8 @@ export interface AttachedFile {
   text: string;
   /** For a selection, the line of the file on which it starts, from 0. Left out for a whole file. */
   startLine?: number;
+  /** The definitions of a whole file, for an outline of the lines that do not fit. Left out: none. */
+  definitions?: (() => readonly DefinitionLine[]) | undefined;
 }
 
 export interface PartSize {
@@ -50,11 +54,11 @@ export function withFiles(
   );
   const notes: string[] = [];
   const parts = files.map((file, i) => {
-    const shown = cutToTokens(layout, file.text, Math.max(0, (limits[i] as number) - FRAME_TOKENS));
-    const written = `\n${heading(file)}\n${fenced(shown, file.path)}`;
+    const { shown, outline } = shownOf(layout, file, Math.max(0, (limits[i] as number) - FRAME_TOKENS));
+    const written = `\n${heading(file)}\n${fenced(shown, file.path)}${outline?.text ?? ''}`;
     const at = file.startLine === undefined ? first : messages.length - 1;
     contents[at] += written;
-    if (shown.length < file.text.length) notes.push(`${file.path}: ${leftOut(file, shown)}`);
+    if (shown.length < file.text.length) notes.push(outline?.note ?? `${file.path}: ${leftOut(file, shown)}`);
     return {
       path: file.path,
       tokens: layout.text.tokenizer.encode(written).length,
@@ -62,13 +66,6 @@ export function withFiles(
     };
   });
   return { messages: messages.map((message, i) => ({ ...message, content: contents[i] as string })), parts, notes };
-}
-
-/** A Markdown code block, with the extension of the file as its language. */
-export function fenced(text: string, path: string): string {
-  const extension = /\.(\w+)$/.exec(path)?.[1] ?? '';
-  const fence = text.includes('```') ? '````' : '```';
-  return `${fence}${extension}\n${text.endsWith('\n') ? text : `${text}\n`}${fence}`;
 }
 
 /**
@@ -120,6 +117,24 @@ function shares(wanted: readonly number[], limit: number): number[] {
     left -= share;
   }
   return given;
+}
+
+/** What is shown of a file in `limit` tokens: all, or its beginning and an outline of the rest. */
+function shownOf(layout: Layout, file: AttachedFile, limit: number): { shown: string; outline?: RestOutline } {
+  const { path, text, startLine, definitions } = file;
+  const most = cutToTokens(layout, text, limit);
+  if (most.length === text.length || startLine !== undefined || !definitions) return { shown: most };
+  const shown = cutToTokens(layout, text, Math.floor(limit * (1 - OUTLINE_SHARE)));
+  if (shown === '') return { shown: most };
+  const total = numLines(text);
+  const all = text.split('\n');
+  const outline = lineOutline(
+    layout,
+    { path, total, ranges: [[shown.split('\n').length, total]], lineAt: (line) => all[line - 1] ?? '' },
+    definitions(),
+    limit - countTokens(layout, shown),
+  );
+  return outline ? { shown, outline } : { shown: most };
 }
 
 function heading({ path, text, startLine }: AttachedFile): string {

@@ -4,7 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import type { SourceDocument } from '../syntax/sourceDocument.ts';
-import { fenced } from './attachedFiles.ts';
+import { fenced } from './fenced.ts';
 import type { FileBlock, Layout } from './layout.ts';
 
 /** The line that a definition begins on. */
@@ -23,7 +23,7 @@ export interface RestOutline {
 }
 
 /** The share of the tokens that a block leaves free. It is fixed, so that a conversation keeps its outline. */
-const SHARE = 0.4;
+export const OUTLINE_SHARE = 0.4;
 /** Longer lines are cut. */
 const MAX_LINE = 120;
 
@@ -37,16 +37,36 @@ export function restOutline(
   if (block.omitted === '' || block.endLine <= block.startLine) return undefined;
   const total = doc.numWrittenLines;
   const ranges = [
-    ...(block.startLine > 0 ? [[1, block.startLine]] : []),
-    ...(block.endLine < total ? [[block.endLine + 1, total]] : []),
+    ...(block.startLine > 0 ? [[1, block.startLine] as const] : []),
+    ...(block.endLine < total ? [[block.endLine + 1, total] as const] : []),
   ];
-  const isLeftOut = (line: number): boolean => ranges.some(([first = 0, last = 0]) => line >= first && line <= last);
+  const lineAt = (line: number): string => doc.lf.slice(doc.lineStart(line - 1), doc.lineStart(line));
+  const limit = Math.floor(layout.reservedTokens * OUTLINE_SHARE);
+  return lineOutline(layout, { path: doc.path, total, ranges, lineAt }, definitions, limit);
+}
+
+/** The lines of a file that are not shown, from 1. */
+interface LeftOut {
+  path: string;
+  /** Lines of the file. */
+  total: number;
+  ranges: readonly (readonly [first: number, last: number])[];
+  lineAt: (line: number) => string;
+}
+
+/** An outline of at most `limit` tokens. Undefined if no definition is there. Members are left out if not all fit. */
+export function lineOutline(
+  layout: Layout,
+  { path, total, ranges, lineAt }: LeftOut,
+  definitions: readonly DefinitionLine[],
+  limit: number,
+): RestOutline | undefined {
+  const isLeftOut = (line: number): boolean => ranges.some(([first, last]) => line >= first && line <= last);
   const left = definitions.filter(({ line }) => isLeftOut(line)).sort((a, b) => a.line - b.line);
   const said = ranges.map(([first, last]) => `${first}-${last}`).join(', ');
-  const limit = Math.floor(layout.reservedTokens * SHARE);
   const written = (some: readonly DefinitionLine[]): string => {
-    const lines = [...new Set(some.map(({ line }) => line))].map((line) => `${line}: ${codeOf(doc, line)}`);
-    return `\n${doc.path}, outline of lines ${said}\n${fenced(lines.join('\n'), doc.path)}`;
+    const lines = [...new Set(some.map(({ line }) => line))].map((line) => `${line}: ${cut(lineAt(line))}`);
+    return `\n${path}, outline of lines ${said}\n${fenced(lines.join('\n'), path)}`;
   };
   const fits = (some: readonly DefinitionLine[]): boolean =>
     layout.text.tokenizer.encode(written(some)).length <= limit;
@@ -58,13 +78,13 @@ export function restOutline(
   return {
     text: written(shown),
     note: isCut
-      ? t('{0}: lines {1} of {2} as outline, up to line {3}', doc.path, said, total, last)
-      : t('{0}: lines {1} of {2} as outline', doc.path, said, total),
+      ? t('{0}: lines {1} of {2} as outline, up to line {3}', path, said, total, last)
+      : t('{0}: lines {1} of {2} as outline', path, said, total),
   };
 }
 
-const codeOf = (doc: SourceDocument, line: number): string => {
-  const code = doc.lf.slice(doc.lineStart(line - 1), doc.lineStart(line)).trim();
+const cut = (line: string): string => {
+  const code = line.trim();
   return code.length <= MAX_LINE ? code : `${code.slice(0, MAX_LINE)} …`;
 };
 

@@ -64,3 +64,31 @@ test('there is no outline of a file that fits, without definitions there, or for
     userTexts: expect.any(Function),
   });
 });
+
+test('a further file that does not fit is shown by its beginning and the definitions of its rest, which the note says', () => {
+  const attached = (...counts: number[]) =>
+    counts.map((count, i) => {
+      const doc = fileOf(count);
+      return { path: `src/b${i}.ts`, text: doc.lf, definitions: () => definitionsOf(doc) };
+    });
+  const ask = (files: ReturnType<typeof attached>) =>
+    chatPrompt(layout, { doc: fileOf(5), attached: files, messages: ASK, answerTokens: 100 });
+  const { notes, promptIds, parts } = ask(attached(5, 60, 60));
+  expect(notes).toHaveLength(2);
+  const said = layout.text.tokenizer.decode(promptIds);
+  for (const name of ['b1', 'b2']) {
+    const [, from, upTo] =
+      new RegExp(`^src/${name}\\.ts: lines (\\d+)-240 of 240 as outline(?:, up to line (\\d+))?$`, 'm').exec(
+        notes.join('\n'),
+      ) ?? [];
+    expect(Number(from)).toBeGreaterThan(4);
+    expect(said).toContain(`src/${name}.ts, outline of lines ${from}-240\n\`\`\`ts\n`);
+    if (upTo !== undefined) expect(said).toContain(`\n${upTo}: export function part`);
+  }
+  const limit = layout.contextTokens - 100;
+  expect(promptIds.length).toBeLessThanOrEqual(limit);
+  expect(parts.slice(1).reduce((sum, { tokens }) => sum + tokens, 0)).toBeLessThanOrEqual(limit / 2);
+  // Without definitions, the file is cut at a line end.
+  const cut = ask(attached(5, 60, 60).map((each) => ({ ...each, definitions: () => [] })));
+  expect(cut.notes).toEqual([1, 2].map((i) => expect.stringMatching(`^src/b${i}.ts: lines \\d+-240 of 240 left out$`)));
+});
