@@ -13,7 +13,7 @@ import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from
 import { runAlone } from '../support/engine/oracle.ts';
 import { CodedRows, tracedCodecs } from '../support/engine/tracedCodec.ts';
 import { below, seededRandom } from '../support/engine/workload.ts';
-import { part } from '../support/testLength.ts';
+import { smallPart as part } from '../support/testLength.ts';
 
 /** Measurements take a tenth of the rows' bytes. Real models need less. */
 const SHAPE = { ...fakeShape(), headSize: 32 };

@@ -25,7 +25,7 @@ import {
   seededRandom,
   type WorkItem,
 } from '../support/engine/workload.ts';
-import { part } from '../support/testLength.ts';
+import { smallPart as part } from '../support/testLength.ts';
 
 const EOS_IDS = [7];
 
@@ -82,7 +82,7 @@ test('random requests under a tight budget equal the oracle, with many evictions
   const { events } = engine.stats();
   expect(events.evictions).toBeGreaterThanOrEqual(part(200));
   expect(events.preemptions).toBeGreaterThanOrEqual(part(200));
-  expect([...outcomes.values()].filter((o) => o.error).length).toBeGreaterThan(part(5));
+  expect([...outcomes.values()].filter((o) => o.error).length).toBeGreaterThanOrEqual(part(5));
 }, 60_000);
 
 test('a small pool beside a store: demotions and promotions keep every row', async () => {
@@ -239,7 +239,7 @@ test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
     const random = seededRandom(setting.length);
     const items = makeWorkload({
       seed: setting.length,
-      numRequests: 400,
+      numRequests: part(1600),
       numTokens: VOCAB_SIZE,
       numFiles: 6,
       fileTokens: 300,
@@ -287,14 +287,14 @@ test.each(['auto', 'int4-kivi', 'turboquant', 'nvfp4'])(
     expect([...seen.codecs]).toEqual(expect.arrayContaining(codecNames(setting)));
     const { events, tokens } = engine.stats();
     for (const [count, least] of [
-      [coded.made.size, 5000],
-      [seen.tidied, 300],
-      [seen.whileRunning, 500],
-      [events.demotions, 300],
-      [events.promotions, 200],
+      [coded.made.size, part(20_000)],
+      [seen.tidied, part(1200)],
+      [seen.whileRunning, part(2000)],
+      [events.demotions, part(1200)],
+      [events.promotions, part(500)],
       [tokens.promptFromDisk, 256],
     ] as const)
       expect(count).toBeGreaterThanOrEqual(least);
   },
-  60_000,
+  300_000,
 );

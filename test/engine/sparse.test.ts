@@ -19,6 +19,7 @@ import { CAN_REACH, damage } from '../support/kv/damagedSpill.ts';
 import { ask, drain, filesOf, harness, type Harness, tokens, type Watched } from '../support/engine/harness.ts';
 import { runAlone } from '../support/engine/oracle.ts';
 import { below, seededRandom } from '../support/engine/workload.ts';
+import { smallPart as part } from '../support/testLength.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-sparse-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -480,7 +481,7 @@ test('property: with random arrivals and aborts each request ends once, byte cou
   const files = [tokens(2400, 1), tokens(3600, 2), tokens(500, 3), tokens(900, 4)];
   const asked: ReturnType<typeof ask>[] = [];
   let budget = SLOTS;
-  for (let i = 0; i < 400; i++) {
+  for (let i = 0; i < part(1600); i++) {
     clock.now += below(random, 3000);
     const block = files[below(random, files.length)]!;
     const kind = below(random, 12);
@@ -513,7 +514,7 @@ test('property: with random arrivals and aborts each request ends once, byte cou
   const fit = asked.filter(
     ({ ended, sequence }) => ended === 'length' && sequence.numPromptTokens + sequence.sampling.maxTokens < 1000,
   );
-  expect(fit.length).toBeGreaterThan(30);
+  expect(fit.length).toBeGreaterThan(part(120));
   for (const { sequence, tokenIds } of fit)
     expect(tokenIds).toEqual(
       runAlone(
@@ -524,7 +525,7 @@ test('property: with random arrivals and aborts each request ends once, byte cou
     );
   expect(
     asked.filter(({ sequence, ended }) => ended === 'length' && sequence.numPromptTokens > SLOTS).length,
-  ).toBeGreaterThan(10);
+  ).toBeGreaterThan(part(40));
   engine.blocks.evict();
   engine.blocks.pin('file', null);
   engine.blocks.evict();

@@ -28,11 +28,13 @@ import { ask, filesOf, tokens, type Watched } from '../support/engine/harness.ts
 import { runAlone } from '../support/engine/oracle.ts';
 import { CodedRows, tracedCodecs } from '../support/engine/tracedCodec.ts';
 import { below, seededRandom } from '../support/engine/workload.ts';
+import { smallPart as part } from '../support/testLength.ts';
 
 const SHAPE = fakeShape();
 const MAX_CONTEXT = 12_000;
 const DISK_BYTES = 400_000;
 const MINUTE = 60_000;
+const NUM_OPERATIONS = part(10_000);
 
 /** The fake model with the real scratches, used as a real step uses them. */
 class ScratchRunner extends FakeRunner {
@@ -148,7 +150,7 @@ test.each<Setting & { name: string }>([
   { name: 'kvzip, one scratch', compression: kvzip, ...moving },
   { name: 'kvzip, two scratches', compression: kvzip, ...two },
 ])(
-  '2,500 random operations with all tiers under a changing budget: byte counts are exact, and each request ends once: $name',
+  `${NUM_OPERATIONS} random operations with all tiers under a changing budget: byte counts are exact, and each request ends once: $name`,
   async (setting) => {
     const random = seededRandom(setting.name.length);
     let { engine, runner, clock, spillFile } = await opened(setting);
@@ -237,7 +239,7 @@ test.each<Setting & { name: string }>([
       }
     };
 
-    for (let i = 0; i < 2500; i++) {
+    for (let i = 0; i < NUM_OPERATIONS; i++) {
       const what = random();
       const of = below(random, files.length);
       fails = random() < 0.05;
@@ -337,9 +339,9 @@ test.each<Setting & { name: string }>([
     for (const { count, least } of [
       { count: seen.scratch.size, least: 3 },
       { count: seen.inParts, least: 1 },
-      { count: seen.exact, least: 20 },
+      { count: seen.exact, least: part(80) },
       { count: seen.measured, least: 1 },
-      { count: seen.fromDisk, least: 5000 },
+      { count: seen.fromDisk, least: part(20_000) },
     ])
       expect(count).toBeGreaterThanOrEqual(least);
     // A segment in transit exists as a file, as rows and encoded. The counted bytes cover all three.
@@ -347,5 +349,5 @@ test.each<Setting & { name: string }>([
       expect(3 * (await stat(path.join(folder, name))).size).toBeLessThanOrEqual(buffers);
     spillFile.close();
   },
-  60_000,
+  300_000,
 );
