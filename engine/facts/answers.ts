@@ -1,253 +1,273 @@
-/** Answers questions about one name from the facts of a file. Gives no answer that the syntax tree leaves open. */
+/** Answers questions from the facts of one file. Gives no answer that the syntax tree leaves open. */
+import { lineNumbersOf } from '../text/syntax/occurrences.ts';
 import { commentAbove, firstParagraph, headComment } from './extract/comments.ts';
 import type { Definition } from './extract/definitions.ts';
-import type { Facts } from './extract/facts.ts';
+import { callerOf, type Facts } from './extract/facts.ts';
 import { oneLine } from './extract/tree.ts';
-import { changeAnswer, isOfChanges } from './changeAnswers.ts';
-import type { FactQuery } from './factQuestions.ts';
-import { exportsAnswer, importsAnswer, isMemberOf, outlineAnswer } from './lists.ts';
-import { linesOf, placesOf, type Source, sentences, toldApart } from './places.ts';
-import { type Part, quoted } from './words.ts';
+import type { Intent } from './intents.ts';
+import { baseAnswer, exportsAnswer, importsAnswer, isMemberOf, membersAnswer, outlineAnswer, partly } from './lists.ts';
+import type { Query } from './questions.ts';
+import { type Item, itemText, joined, quoted } from './sentences.ts';
+import { asItem, type Defined, fullName, placesOf, shown, type Source } from './source.ts';
 
 /** With more definitions of one name, only the question where it is defined is answered. */
 const MAX_SAME = 8;
 const MAX_SIGNATURE = 400;
-const MAX_TYPE = 200;
 const MAX_VALUES = 3;
 const MAX_VALUE = 100;
 
-/** The answer to a query. Undefined if the facts of the file do not give it. */
-export function answerFrom(query: FactQuery, source: Source): string | undefined {
-  const { kind, name, only } = query;
-  const { facts } = source;
-  if (isOfChanges(kind)) return changeAnswer(kind, query, source);
-  if (kind === 'entries') return undefined;
-  if (facts.partial && kind === 'purpose') return partlyDescribed(query, source);
-  if (facts.partial && kind !== 'outline' && kind !== 'where') return undefined;
-  if (kind === 'outline') return outlineAnswer(only, source);
-  if (kind === 'imports') return importsAnswer(source);
-  if (kind === 'exports') return exportsAnswer(only, source);
-  if (name === '') return headComment(source.text, facts.exports.isPython);
-  const called = calledBy(query, facts);
-  if (kind === 'callers') return callersAnswer(query, called, source);
-  if (kind === 'where') return whereAnswer(query, called, source);
-  if (called.length === 0 && kind === 'purpose') return importedAnswer(query, source);
-  if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
-  if (kind === 'purpose') return purposeAnswer(called, source);
-  if (kind === 'members' && called.length > 1) return undefined;
-  const answers = called.map((one) => ABOUT_DEFINITION[kind](one, source, { shown: toldApart(called, one), only }));
-  return answers.every((answer) => answer !== undefined) ? sentences(answers) : undefined;
-}
-
-/** What an answer about one definition needs besides it and its file. */
-interface Asked {
-  /** Its name for display, with its owner where definitions of the name have different ones. */
-  readonly shown: string;
-  readonly only: FactQuery['only'];
-}
-
-const ABOUT_DEFINITION = {
-  signature: signatureOf,
-  returns: returnsOf,
-  members: membersOf,
-  owner: ownerOf,
-  base: baseOf,
+type Answer = (query: Query, source: Source) => string | undefined;
+const ANSWERS: Readonly<Record<Intent, Answer>> = {
+  outline: outlineAnswer,
+  imports: importsAnswer,
+  exports: exportsAnswer,
+  purpose: purposeAnswer,
+  where: whereAnswer,
+  signature: ofEach(signatureOf),
+  parameter: parameterAnswer,
+  returns: ofEach(returnsOf),
+  callers: callersAnswer,
+  members: (query, source) => ofOne(calledBy(query, source.defined), (one) => membersAnswer(query, one, source)),
+  base: ofEach(baseAnswer),
+  changes: changesAnswer,
+  thrown: thrownAnswer,
+  throws: throwsAnswer,
+};
+/** Intents for a language of which only definitions and changes are read, and for data files. */
+const OF_OTHERS: readonly Intent[] = ['outline', 'purpose', 'where', 'changes', 'thrown', 'throws'];
+const OF_DATA: Readonly<Partial<Record<Intent, Answer>>> = {
+  outline: outlineAnswer,
+  where: whereAnswer,
+  changes: whereAnswer,
 };
 
-/** The definitions of the name, without setters that have a getter. */
-function calledBy({ name, owner, within }: FactQuery, { definitions }: Facts): Definition[] {
-  const called = definitions.filter(
-    (each) =>
-      each.name === name &&
-      (owner === undefined || each.owner === owner) &&
-      (within === undefined || (each.at !== undefined && within.start <= each.at && each.at < within.end)),
+/** The answer to a query. Undefined if the facts of the file do not give it. */
+export function answerFrom(query: Query, source: Source): string | undefined {
+  const { intent, name } = query;
+  // A data file is for what it defines.
+  if (source.isData) return OF_DATA[intent === 'purpose' && name === '' ? 'outline' : intent]?.(query, source);
+  return source.facts.partial && !OF_OTHERS.includes(intent) ? undefined : ANSWERS[intent](query, source);
+}
+
+/** Whether the name is known from the syntax tree, or from the lines of a data file. */
+export function knows({ facts, defined }: Source, { intent, name }: Query): boolean {
+  const { writes, throws } = facts.changes;
+  const changed = intent === 'changes' || intent === 'thrown' ? [...writes, ...throws] : [];
+  return (
+    calledBy({ intent, name }, defined).length > 0 ||
+    [...facts.fields, ...changed].some((each) => each.name === name) ||
+    facts.imports.some(({ names }) => names.includes(name)) ||
+    (!/^\p{Ll}+$/u.test(name) && facts.localNames.has(name))
+  );
+}
+
+/** The definitions of the name, without setters that have a getter. `c` names `s.c` in a data file. */
+function calledBy({ name, owner, within }: Query, defined: readonly Defined[]): Defined[] {
+  const called = defined.filter((each) =>
+    each.entry
+      ? each.name === name || each.name.endsWith(`.${name}`)
+      : each.name === name &&
+        (owner === undefined || each.owner === owner) &&
+        (within === undefined || (each.at !== undefined && within.start <= each.at && each.at < within.end)),
   );
   const getters = called.filter(({ kind, parameters }) => kind !== 'accessor' || parameters?.length === 0);
   return getters.length > 0 ? getters : called;
 }
 
+function ofOne([one, ...others]: readonly Defined[], answer: (one: Defined) => string | undefined): string | undefined {
+  return one && others.length === 0 && !one.broken ? answer(one) : undefined;
+}
+
+/** What is said of each definition of a name. `about` has the owner where the definitions have different ones. */
+function ofEach(answer: (one: Defined, source: Source, about: string) => string | undefined): Answer {
+  return (query, source) => {
+    const called = calledBy(query, source.defined);
+    if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
+    const hasOwners = new Set(called.map(({ owner }) => owner)).size > 1;
+    const said = called.map((one) => answer(one, source, quoted(hasOwners ? fullName(one) : one.name)));
+    return said.includes(undefined) ? undefined : joined(said);
+  };
+}
+
 /** Where a name is defined or imported, or else where it appears. Undefined if it does not appear. */
-function whereAnswer({ name, owner }: FactQuery, called: readonly Definition[], source: Source): string | undefined {
-  const { words, facts } = source;
-  const n = quoted(name);
+function whereAnswer(query: Query, source: Source): string | undefined {
+  const { name, owner } = query;
+  const { facts, document, say } = source;
+  const called = calledBy(query, source.defined);
   const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
-  const lines = [...new Set(called.map(({ line }) => line))];
-  const told = [
-    ...(lines.length > 0 ? [overloadsAnswer(n, called, source) ?? words.defined(n, placesOf(lines, source))] : []),
-    ...from.map(({ module, line }) => words.imported(n, words.named(module, line))),
-  ];
-  if (told.length > 0) return told.join(called.length > 1 ? '\n\n' : ' ');
-  return owner === undefined ? appearsAnswer(name, source) : undefined;
-}
-
-/** Signatures without a body above the function that they belong to are one definition. */
-function overloadsAnswer(name: string, called: readonly Definition[], { words, text }: Source): string | undefined {
-  const [first] = called;
-  const last = called.at(-1);
-  const isOne = called.every(
-    (each, i) =>
-      each.parameters !== undefined &&
-      each.ownerAt === first?.ownerAt &&
-      each.functionAt === first?.functionAt &&
-      (i === called.length - 1 || each.given === undefined),
-  );
-  if (!isOne || !first || !last || first.line === last.line) return undefined;
-  const code = (text.split('\n')[first.line - 1] ?? '').trim();
-  return words.overloads(name, first.line, last.line, isShort(code) ? quoted(code) : '');
-}
-
-function appearsAnswer(name: string, source: Source): string | undefined {
-  const lines = linesOf(source.text, name);
-  return lines.length > 0 ? source.words.appears(quoted(name), placesOf(lines, source)) : undefined;
-}
-
-function callersAnswer({ name, owner }: FactQuery, called: readonly Definition[], source: Source): string | undefined {
-  const { words, text, path } = source;
-  const { calls, imports, broken } = source.facts;
-  // In a tree with errors, a method of a class may look like a call.
-  if (broken) return appearsAnswer(name, source);
-  const from = imports.filter(({ names }) => names.includes(name));
-  // After a dot, the name of a function may be that of a method of something else.
-  const isFunction = called.length + from.length > 0 && called.every((each) => each.owner === undefined);
-  const found = calls.filter(
-    (call) => call.name === name && (owner === undefined ? !(isFunction && call.member) : call.on === owner),
-  );
-  const lines = [...new Set(found.map(({ line }) => line))];
-  const known = [...called, ...from].map(({ line }) => line);
-  const others = linesOf(text, name).filter((line) => !lines.includes(line) && !known.includes(line));
-  if (owner !== undefined && lines.length === 0) return undefined;
-  if (lines.length + others.length + known.length === 0) return undefined;
-  const n = quoted(name);
-  const isCallable =
-    from.length > 0 || called.some(({ parameters, kind }) => parameters !== undefined || kind === 'class');
-  if (lines.length === 0 && others.length > 0 && !isCallable) return words.appears(n, placesOf(others, source));
-  // A constant that is not used is no function that is not called.
-  if (lines.length + others.length === 0 && !isCallable) return words.onlyDefined(n, path);
-  const also = others.length > 0 && owner === undefined ? [words.alsoAppears(placesOf(others, source))] : [];
-  const first = lines.length > 0 ? words.called(n, placesOf(lines, source)) : words.notCalled(n, path);
-  return [first, ...also].join(first.includes('\n') ? '\n\n' : ' ');
+  const [one] = called;
+  // If brackets are missing, a method may seem to belong to another class.
+  const about = one && called.length === 1 && !facts.broken ? fullName(one) : name;
+  const places = (lines: readonly number[]) => placesOf(lines, source);
+  const modules = from.map(({ module, line }) => asItem({ name: module, line }));
+  const lines = one || from.length > 0 || owner !== undefined ? [] : lineNumbersOf(document.lf, name);
+  const said = [
+    one ? [say('defined', places(called.map(({ line }) => line)), quoted(about))] : [],
+    from.length > 0 ? [say('imported', modules, quoted(name))] : [],
+    lines.length > 0 ? [say('appears', places(lines), quoted(name))] : [],
+  ].flat();
+  return said.length > 0 ? joined(said) : undefined;
 }
 
 const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
-/** The parameters and the written declaration. For a class, those of its constructor. */
-function signatureOf(one: Definition, { facts, words, text }: Source, { shown }: Asked): string | undefined {
+/** The written declaration. For a class, that of its constructor. */
+function signatureOf(one: Defined, { facts, document, say }: Source, about: string): string | undefined {
   const constructors = facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
-  const about = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
-  if (!about.head || about.broken || (facts.broken && one.kind === 'class')) return undefined;
-  const written = oneLine(text.slice(about.head.from, about.head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
-  const code = written.length <= MAX_SIGNATURE && !written.includes('``') ? `: ${quoted(written)}.` : '.';
-  const names = about.parameters?.map(({ name }) => quoted(name));
-  return `${names ? words.takes(shown, words.and(names)) : words.declared(shown)} ${words.line(about.line)}${code}`;
+  const { head, broken, line } = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
+  if (!head || broken || (facts.broken && one.kind === 'class')) return undefined;
+  const code = oneLine(document.lf.slice(head.from, head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
+  return say('signature', [{ lines: [line], detail: shown(code, MAX_SIGNATURE) }], about);
+}
+
+/** The signature of the only function of the name that has the parameter. */
+function parameterAnswer(query: Query, source: Source): string | undefined {
+  const isIt = ({ name }: { name: string }) => name.replace(/^(?:\.\.\.|\*+)|\?$/g, '') === query.parameter;
+  const having = calledBy(query, source.defined).filter(({ parameters }) => parameters?.some(isIt));
+  return ofOne(having, (one) => signatureOf(one, source, quoted(one.name)));
 }
 
 /** The declared return type, or the written values of the `return` statements. */
-function returnsOf(one: Definition, { words, text }: Source, { shown }: Asked): string | undefined {
+function returnsOf(one: Defined, { document, say }: Source, about: string): string | undefined {
   const { parameters, returns, given, line, brokenInside } = one;
   if (parameters === undefined || isConstructor(one)) return undefined;
-  if (returns !== undefined) return isShort(returns) ? words.returns(shown, words.named(returns, line)) : undefined;
-  if (!given || brokenInside) return undefined;
+  if (returns !== undefined) return say('returns', [asItem({ name: returns, line })], about);
+  if (!given || brokenInside || (given.generator && given.values.length === 0)) return undefined;
   const values = new Map<string, number>();
   for (const { from, to, line: at } of given.values) {
-    const written = oneLine(text.slice(from, to));
-    if (!values.has(written)) values.set(written, at);
+    const code = oneLine(document.lf.slice(from, to));
+    values.set(code, values.get(code) ?? at);
   }
-  const items = [...values]
+  const items: Item[] = [...values]
     .slice(0, MAX_VALUES)
-    .map(([code, at]) => words.named(code.length <= MAX_VALUE ? code : `${code.slice(0, MAX_VALUE)} …`, at));
-  const of = given.async ? `${shown} (\`async\`)` : shown;
-  if (items.length === 0) return given.generator ? undefined : words.returnsNothing(of, words.line(line));
-  if (values.size > MAX_VALUES) items.push(words.more(values.size - MAX_VALUES));
-  if (given.generator) return words.yields(of, words.and(items));
-  if (given.bare !== undefined) items.push(`${words.nothingGiven} ${words.line(given.bare)}`);
-  return words.returns(of, words.or(items));
+    .map(([code, at]) => asItem({ name: code.length <= MAX_VALUE ? code : `${code.slice(0, MAX_VALUE)} …`, line: at }));
+  if (values.size > MAX_VALUES) items.push({ text: say('more', undefined, `${values.size - MAX_VALUES}`), lines: [] });
+  if (!given.generator && (given.bare !== undefined || items.length === 0))
+    items.push({ text: say('nothing'), lines: [given.bare ?? line] });
+  return say(given.generator ? 'yields' : 'returns', items, given.async ? `${about} (\`async\`)` : about);
 }
 
-const isShort = (type: string): boolean => type.length <= MAX_TYPE && !type.includes('`');
-
-function membersOf(one: Definition, { facts, words }: Source, { only }: Asked): string | undefined {
-  const { name, line, at, bases } = one;
-  if (facts.broken || bases === undefined) return undefined;
-  // Such a call may add any fields.
-  const isOpen = facts.calls.some(({ on, name: to }) => (on === 'Object' && to === 'assign') || to === 'setattr');
-  if (isOpen && only?.includes('fields') !== false) return undefined;
-  const members = facts.definitions.filter((each) => isMemberOf(each, one));
-  const namesOf = (some: readonly { name: string }[]): string[] => [...new Set(some.map((each) => each.name))];
-  const accessors = namesOf(members.filter(({ kind }) => kind === 'accessor'));
-  const assigned = facts.fields.filter(({ classAt, of }) => (of === undefined ? classAt === at : of === name));
-  const declared = members.filter(({ kind, held }) => kind === 'value' || held);
-  const methods = namesOf(members.filter(({ kind, held }) => kind === 'method' && !held));
-  const fields = namesOf([...declared, ...assigned].sort((a, b) => a.line - b.line)).filter(
-    (each) => !accessors.includes(each),
-  );
-  const of = (title: string, names: readonly string[]): string =>
-    words.of(title, words.named(name, line), words.listed(names.map(quoted)));
-  const isAsked = (part: Part, names: readonly string[]): boolean => only?.includes(part) ?? names.length > 0;
-  const told = [
-    ...(isAsked('methods', methods) ? [of(words.title('methods'), methods)] : []),
-    ...(accessors.length > 0 ? [of(words.titles.accessors, accessors)] : []),
-    ...(isAsked('fields', fields) ? [of(words.title('fields'), fields)] : []),
-  ];
-  if (told.length === 0) told.push(of(words.title('fields'), []));
-  return [...told, ...(bases.length > 0 ? [words.inherits(quoted(name))] : [])].join(' ');
-}
-
-function ownerOf({ owner, name, kind, line }: Definition, { facts, words }: Source): string | undefined {
-  // If brackets are missing, a function may seem to belong to another class.
-  return owner === undefined || facts.broken
-    ? undefined
-    : `${words.owner(quoted(name), quoted(owner), kind === 'method')} ${words.line(line)}.`;
-}
-
-function baseOf({ bases, interfaces = [], name, line }: Definition, { words }: Source): string | undefined {
-  if (bases === undefined || !bases.every(isShort)) return undefined;
-  const told = (some: readonly string[]) => words.listed(some.map(quoted));
-  const also = interfaces.length > 0 ? words.implements(told(interfaces)) : '';
-  return `${words.base(quoted(name), told(bases))}${also} ${words.line(line)}.`;
-}
-
-/** The first paragraph of the comment of each definition, word for word. */
-function purposeAnswer(called: readonly Definition[], source: Source): string | undefined {
-  const { text, words } = source;
-  const said = called.flatMap((one) => {
-    const paragraph = commentOf(one, text);
-    const about = `${toldApart(called, one)} ${words.line(one.line)}`;
-    return paragraph === undefined ? [] : [`${words.says(about)}\n\n> ${paragraph}`];
-  });
-  return said.length > 0 ? said.join('\n\n') : undescribed(called, source);
-}
-
-/** What the code says of a definition without a comment. */
-function undescribed(called: readonly Definition[], source: Source): string | undefined {
-  const { words } = source;
-  const [one] = called;
-  if (!one) return undefined;
-  const about = { shown: quoted(one.name), only: undefined };
-  const told =
-    one.kind === 'class'
-      ? [signatureOf(one, source, about), membersOf(one, source, about)]
-      : [signatureOf(one, source, about), returnsOf(one, source, about)];
-  return [words.noComment(quoted(one.name)), ...told.filter((each) => each !== undefined)].join(' ');
-}
-
-/** A name that only an import defines. */
-function importedAnswer({ name }: FactQuery, { facts, words }: Source): string | undefined {
+/** The functions that call a name, and the other lines that have it. */
+function callersAnswer(query: Query, source: Source): string | undefined {
+  const { name, owner } = query;
+  const { facts, document, say } = source;
+  const [called, about] = [calledBy(query, source.defined), quoted(name)];
+  const appear = lineNumbersOf(document.lf, name);
+  // In a tree with errors, a method of a class may look like a call.
+  if (facts.broken) return appear.length > 0 ? say('appears', placesOf(appear, source), about) : undefined;
   const from = facts.imports.filter(({ names }) => names.includes(name));
-  return from.length > 0
-    ? from.map(({ module, line }) => words.imported(quoted(name), words.named(module, line))).join(' ')
-    : undefined;
+  // After a dot, the name of a function may be that of a method of something else.
+  const isFunction = called.length + from.length > 0 && called.every((each) => each.owner === undefined);
+  const calls = facts.calls.filter(
+    (call) => call.name === name && (owner === undefined ? !(isFunction && call.member) : call.on === owner),
+  );
+  const seen = [...calls, ...called, ...from].map(({ line }) => line);
+  const others = appear.filter((line) => !seen.includes(line));
+  if ((owner !== undefined && calls.length === 0) || seen.length + others.length === 0) return undefined;
+  const isCallable = from.length > 0 || called.some(({ parameters, kind }) => parameters || kind === 'class');
+  if (calls.length === 0 && !isCallable)
+    return others.length > 0 ? say('appears', placesOf(others, source), about) : say('onlyDefined', undefined, about);
+  const by = calls.map((call) => ({ line: call.line, within: callerOf(call, facts) }));
+  return joined([
+    calls.length > 0 ? say('called', byFunction(by, source), about) : say('notCalled', undefined, about),
+    others.length > 0 && owner === undefined ? say('alsoAppears', placesOf(others, source)) : undefined,
+  ]);
 }
 
-/** The comment right above a definition, or its place, if only definitions are known. For a file its outline. */
-function partlyDescribed({ name, only }: FactQuery, source: Source): string | undefined {
-  const { facts, words, text } = source;
-  if (name === '') return headComment(text, false) ?? outlineAnswer(only, source);
-  const [one, ...others] = facts.definitions.filter((each) => each.name === name);
-  if (!one || others.length > 0) return undefined;
-  const paragraph = commentAbove(text.split('\n'), one.line - 1);
-  return paragraph === undefined
-    ? `${words.noComment(quoted(name))} ${words.defined(quoted(name), placesOf([one.line], source))}`
-    : `${words.says(`${quoted(name)} ${words.line(one.line)}`)}\n\n> ${paragraph}`;
+/** An item for each function, with its lines. */
+function byFunction(some: readonly { within?: string | undefined; line: number }[], { say }: Source): Item[] {
+  return [...new Set(some.map(({ within }) => within))].map((name) => ({
+    text: name === undefined ? say('fileLevel') : quoted(name),
+    lines: [...new Set(some.filter(({ within }) => within === name).map(({ line }) => line))],
+  }));
+}
+
+/** The functions that assign a name after its first value. */
+function changesAnswer({ name }: Query, source: Source): string | undefined {
+  const { facts, say } = source;
+  const all = facts.changes.writes.filter((each) => each.name === bareOf(name));
+  const later = all.filter(({ declares }) => !declares);
+  const first = all.filter(({ declares }) => declares);
+  // With errors in the tree, some assignments may be missing.
+  if (later.length === 0 && facts.broken) return undefined;
+  const calls = later.length === 0 ? facts.calls.filter(({ on }) => on === name) : [];
+  const places = (some: readonly { line: number }[]) =>
+    placesOf(
+      some.map(({ line }) => line),
+      source,
+    );
+  return joined([
+    later.length > 0
+      ? say('assigned', byFunction(later, source), quoted(name))
+      : say('notAssigned', undefined, quoted(name)),
+    first.length > 0 ? say('firstValue', places(first)) : undefined,
+    calls.length > 0 ? say('callsOn', places(calls)) : undefined,
+    partly(source),
+  ]);
+}
+
+/** `$` before a name is not part of it in all languages. */
+const bareOf = (name: string): string => name.replace(/^\$/, '');
+
+/** The functions that throw an exception of this name. */
+function thrownAnswer({ name }: Query, source: Source): string | undefined {
+  const { facts, document, say } = source;
+  const thrown = facts.changes.throws.filter((each) => each.name === bareOf(name));
+  if (thrown.length > 0) return say('thrown', byFunction(thrown, source), quoted(name));
+  const others = lineNumbersOf(document.lf, name);
+  return facts.broken
+    ? undefined
+    : joined([say('notThrown', undefined, quoted(name)), say('alsoAppears', placesOf(others, source))]);
+}
+
+/** What the file throws, or the functions of a name. */
+function throwsAnswer({ name, owner }: Query, source: Source): string | undefined {
+  const { facts, document, say } = source;
+  const { named, throws } = facts.changes;
+  const called = named.filter(
+    (each) => each.name === name && each.kind !== 'class' && (owner === undefined || each.owner === owner),
+  );
+  if (name === '' ? document.lf.trim() === '' : called.length === 0) return undefined;
+  const own = throws.filter(({ within }) => name === '' || called.some((each) => fullName(each) === within));
+  // With errors in the tree, some may be missing.
+  if (facts.broken && (own.length === 0 || name !== '')) return undefined;
+  const about = quoted(name === '' ? document.path : name);
+  const items = own.map((each) => {
+    const what = each.name === undefined ? say('aValue') : quoted(each.name);
+    const [by] = byFunction([each], source);
+    return { lines: [], ...by, detail: each.inner ? `${what} ${say('inner')}` : what };
+  });
+  return joined([
+    own.length > 0 ? say('throws', items, about) : say('noThrows', undefined, about),
+    say('mayThrow'),
+    partly(source),
+  ]);
+}
+
+/** The first paragraph of the comment about a file or of each definition. Without one, what the code says. */
+function purposeAnswer(query: Query, source: Source): string | undefined {
+  const { facts, document, language, say } = source;
+  const { name } = query;
+  if (name === '')
+    return (
+      headComment(document.lf, facts.exports.isPython) ?? (facts.partial ? outlineAnswer(query, source) : undefined)
+    );
+  const called = calledBy(query, source.defined);
+  const [one] = called;
+  if (!one) return facts.imports.some(({ names }) => names.includes(name)) ? whereAnswer(query, source) : undefined;
+  if (called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
+  const said = called.flatMap((each) => {
+    const comment = facts.partial ? commentAbove(document.lf.split('\n'), each.line - 1) : commentOf(each, document.lf);
+    const about = itemText(asItem({ name: called.length > 1 ? fullName(each) : name, line: each.line }), language);
+    return comment === undefined ? [] : [`${say('says', undefined, about)}\n\n> ${comment}`];
+  });
+  if (said.length > 0) return said.join('\n\n');
+  const intents = ['signature', one.kind === 'class' ? 'members' : 'returns'] as const;
+  const told = intents.map((intent) => answerFrom({ ...query, intent }, source));
+  return joined([
+    say('noComment', undefined, quoted(name)),
+    ...(told.some(Boolean) ? told : [whereAnswer(query, source)]),
+  ]);
 }
 
 function commentOf({ doc, kind }: Definition, text: string): string | undefined {
@@ -256,7 +276,7 @@ function commentOf({ doc, kind }: Definition, text: string): string | undefined 
 }
 
 /** The comment of a definition, without its place. Undefined without a comment, or if several definitions differ. */
-export function commentAbout(query: FactQuery, facts: Facts, text: string): string | undefined {
-  const said = calledBy(query, facts).map((each) => (each.broken ? undefined : commentOf(each, text)));
+export function commentAbout(query: Query, { definitions }: Facts, text: string): string | undefined {
+  const said = calledBy(query, definitions).map((each) => (each.broken ? undefined : commentOf(each, text)));
   return new Set(said).size === 1 ? said[0] : undefined;
 }

@@ -1,19 +1,18 @@
 /** Answers commands and some questions from the attached files, without the model. Does not parse files. */
 import { t } from '@vscode/l10n';
 import type { AnswerSource, ChatMessage, Snippet } from '../protocol/tasks.ts';
+import { occursIn } from '../text/syntax/occurrences.ts';
 import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { grammarFor, MAX_TREES } from '../text/syntax/syntaxTrees.ts';
-import { answerFrom, commentAbout } from './answers.ts';
-import { headComment } from './extract/comments.ts';
-import { entryAnswer } from './entryAnswers.ts';
+import { answerFrom, commentAbout, knows } from './answers.ts';
+import { headComment, leadingComment } from './extract/comments.ts';
 import { entriesOf } from './extract/entries.ts';
-import { type Facts, hasFacts, NO_FACTS } from './extract/facts.ts';
-import { isOfChanges } from './changeAnswers.ts';
-import { commentAsked, leadingComment } from './selectionComment.ts';
-import { occursIn, type Source } from './places.ts';
-import { type Language, quoted, WORDS, type Words } from './words.ts';
-import { parameterAnswer, parameterAsked } from './parameterQuestions.ts';
-import { type FactQuery, parseCommand, type Question, readQuestions } from './factQuestions.ts';
+import { type Facts, hasFacts } from './extract/facts.ts';
+import type { Language } from './intents.ts';
+import { parseCommand, type Query, type Question, readQuestions } from './questions.ts';
+import { commentAsked } from './selectionComment.ts';
+import { quoted, type Title, words } from './sentences.ts';
+import { type Source, sourceOf } from './source.ts';
 
 /** An answer without the model. */
 export interface KnownAnswer {
@@ -24,12 +23,13 @@ export interface KnownAnswer {
 }
 
 type FactsOf = (document: SourceDocument) => Facts | undefined;
+type Documents = readonly SourceDocument[];
 
 export interface Asked {
   /** The files whose syntax trees are needed. */
-  documents: readonly SourceDocument[];
+  documents: Documents;
   /** Takes the same files with their texts at the time of the question. Undefined if they do not give the answer. */
-  answer(documents: readonly SourceDocument[], factsOf: FactsOf): KnownAnswer | undefined;
+  answer(documents: Documents, factsOf: FactsOf): KnownAnswer | undefined;
   /** Whether the question asks what the files are for. */
   isSummary?: boolean;
   /** Of the question. */
@@ -38,7 +38,7 @@ export interface Asked {
 
 interface Conversation {
   messages: readonly ChatMessage[];
-  docs: readonly SourceDocument[];
+  docs: Documents;
   /** Snippets without a line are whole files. */
   snippets?: readonly Snippet[];
 }
@@ -57,183 +57,128 @@ export function factsAsked(
   if (last?.role !== 'user') return undefined;
   const files = wholeFiles(docs, snippets);
   const command = parseCommand(last.content);
-  if (command) return commandAsked(command, last.content, files, WORDS[language]);
+  if (command) return commandAsked(command, last.content, files, language);
   const selected = withQuestions ? commentAsked(last.content, snippets) : undefined;
   if (selected) {
-    const { comment, path, language: of } = selected;
-    const note = t('from the code of {0}, not written by the model', shortPath(path));
-    return {
-      documents: [],
-      answer: () => ({ text: `${WORDS[of].commentSays}\n\n> ${comment}`, note, source: 'files' }),
-    };
+    const text = `${words(selected.language, 'commentSays')}\n\n> ${selected.comment}`;
+    const note = t('from the code of {0}, not written by the model', shortPath(selected.path));
+    return { documents: [], answer: () => ({ text, note, source: 'files' }) };
   }
   if (!withQuestions || files.length === 0 || files.length > MAX_TREES) return undefined;
-  const parameter = parameterAsked(last.content);
-  if (parameter)
-    return {
-      documents: files,
-      answer: (parsed, factsOf) => fromFiles(parameterAnswer(parameter, parsed, factsOf), parsed),
-    };
   const earlier = messages.slice(0, -1);
-  const questions = readQuestions(
-    last.content,
-    files.map(({ path }) => path),
-    earlier.length === 0,
-  );
-  const [question] = questions;
-  if (!question) return undefined;
+  const paths = files.map(({ path }) => path);
+  const questions = readQuestions(last.content, paths, earlier.length === 0);
+  const [first] = questions;
+  if (!first) return undefined;
+  const isOfFile = first.query.name === '';
   // "This file" may mean the selected code.
-  const isOfFile = question.query.name === '';
   if (isOfFile && snippets.some(({ startLine }) => startLine !== undefined)) return undefined;
-  const isElsewhere = ({ name }: FactQuery): boolean =>
-    !isOfFile && earlier.some(({ content }) => occursIn(content, name));
-  const documents = question.paths.length > 0 ? files.filter(({ path }) => question.paths.includes(path)) : files;
+  const isElsewhere = ({ name }: Query): boolean => earlier.some(({ content }) => occursIn(content, name));
   return {
-    documents,
-    answer(parsed, factsOf) {
-      const read = once(factsOf);
-      const answers = questions.map((each) => questionAnswer(each, parsed, read, isElsewhere(each.query)));
-      return fromFiles(
-        answers.find((text) => text !== undefined),
-        parsed,
-      );
+    documents: first.paths.length > 0 ? files.filter(({ path }) => first.paths.includes(path)) : files,
+    answer(documents, factsOf) {
+      const facts = documents.map(factsOf);
+      for (const question of questions) {
+        const sources = documents.map((document, i) => sourceOf(document, facts[i], question.language));
+        const text = questionAnswer(question, sources, !isOfFile && isElsewhere(question.query));
+        if (text !== undefined) return fromFiles(text, documents);
+      }
+      return undefined;
     },
-    isSummary: question.query.kind === 'purpose' && isOfFile,
-    language: question.language,
+    isSummary: first.query.intent === 'purpose' && isOfFile,
+    language: first.language,
   };
 }
 
-/** Reads the facts of each file once. */
-function once(factsOf: FactsOf): FactsOf {
-  const known = new Map<SourceDocument, Facts | undefined>();
-  return (document) => {
-    if (!known.has(document)) known.set(document, factsOf(document));
-    return known.get(document);
-  };
-}
-
-const fromFiles = (text: string | undefined, documents: readonly SourceDocument[]): KnownAnswer | undefined =>
+const fromFiles = (text: string | undefined, documents: Documents): KnownAnswer | undefined =>
   text === undefined ? undefined : { text, note: noteOf(documents), source: 'files' };
-
-const stock = (text: string): Asked => ({ documents: [], answer: () => ({ text, source: 'stock' }) });
 
 function commandAsked(
   { name, ...command }: NonNullable<ReturnType<typeof parseCommand>>,
   message: string,
-  files: readonly SourceDocument[],
-  words: Words,
+  files: Documents,
+  language: Language,
 ): Asked {
-  if (name === undefined) return stock(words.noName(message.trim().split(/\s/)[0] as string));
-  if (files.length === 0) return { documents: [], answer: () => ({ text: words.noFile, source: 'unattached' }) };
-  if (files.length > MAX_TREES) return stock(words.tooMany(MAX_TREES));
-  const query = { ...command, name };
+  const stock = (title: Title, about: string | undefined, source: AnswerSource = 'stock'): Asked => ({
+    documents: [],
+    answer: () => ({ text: words(language, title, about), source }),
+  });
+  if (name === undefined) return stock('noName', message.trim().split(/\s/)[0]);
+  if (files.length === 0) return stock('noFile', '', 'unattached');
+  if (files.length > MAX_TREES) return stock('tooMany', `${MAX_TREES}`);
   return {
     documents: files,
-    answer: (documents, factsOf) => fromFiles(commandAnswer(query, documents, factsOf, words), documents),
+    answer(documents, factsOf) {
+      const sources = documents.map((document) => sourceOf(document, factsOf(document), language));
+      return fromFiles(commandAnswer({ ...command, name }, sources), documents);
+    },
   };
 }
 
 /** The answer for each file, or why there is none. If the facts do not have a name, it is searched in the text. */
-function commandAnswer(query: FactQuery, documents: readonly SourceDocument[], factsOf: FactsOf, words: Words): string {
+function commandAnswer(query: Query, sources: readonly Source[]): string {
   const { name } = query;
-  const having = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
-  if (having.length === 0) return missing(name, documents, words);
-  const answers = having.map((document) => {
-    const facts = factsOf(document);
-    const source = sourceOf(document, facts ?? NO_FACTS, words);
-    const answer = answerOf(query, document, facts, words);
-    if (answer !== undefined) return { document, text: answer };
-    const why =
-      facts && !facts.partial
-        ? undefined
-        : hasFacts(document)
-          ? words.noTree(source.path)
-          : words.noSyntax(source.path);
-    const found = name === '' ? undefined : answerFrom({ kind: 'where', name }, source);
-    return { document, text: [why, found].filter((text) => text !== undefined).join('\n\n') };
+  const having = sources.filter(({ document: { lf } }) => name === '' || occursIn(lf, name));
+  if (having.length === 0) return missing(name, sources);
+  const answers = having.map((source) => {
+    const isRead = !source.facts.partial || source.isData;
+    const why = isRead ? undefined : source.say(hasFacts(source.document) ? 'noTree' : 'noSyntax');
+    const found = name === '' ? undefined : answerFrom({ intent: 'where', name }, source);
+    return answerFrom(query, source) ?? [why, found].filter((text) => text !== undefined).join('\n\n');
   });
-  return withPaths(answers, query, documents.length);
-}
-
-/** The answer about one file. Undefined if neither its tree nor its lines give it. */
-function answerOf(
-  query: FactQuery,
-  document: SourceDocument,
-  facts: Facts | undefined,
-  words: Words,
-): string | undefined {
-  const source = sourceOf(document, facts ?? NO_FACTS, words);
-  const entries = entriesOf(document);
-  return entries ? entryAnswer(query, entries, source) : facts && answerFrom(query, source);
+  return withPaths(answers, having, query, sources.length);
 }
 
 /** The answer to a question. Undefined if the facts of the files do not give it for exactly this name. */
 function questionAnswer(
-  { query, language, isMarked, isAsked }: Question,
-  documents: readonly SourceDocument[],
-  factsOf: FactsOf,
+  { query, isMarked, isAsked }: Question,
+  sources: readonly Source[],
   isElsewhere: boolean,
 ): string | undefined {
-  const words = WORDS[language];
   const { name, owner } = query;
-  const asked = documents.filter(({ lf }) => name === '' || occursIn(lf, name));
-  if (asked.length === 0 && name !== '')
-    return (isMarked || isAsked) && !isElsewhere ? missing(name, documents, words) : undefined;
-  const knowing = asked.filter((each) => name === '' || knows(each, factsOf(each), query));
+  const asked = sources.filter(({ document: { lf } }) => name === '' || occursIn(lf, name));
+  if (asked.length === 0) return (isMarked || isAsked) && !isElsewhere ? missing(name, sources) : undefined;
+  const knowing = asked.filter((each) => name === '' || knows(each, query));
   if (knowing.length === 0 && !isMarked) return undefined;
-  if (owner !== undefined && !asked.some((each) => knows(each, factsOf(each), { ...query, name: owner })))
-    return undefined;
-  const answers = (knowing.length > 0 ? knowing : asked).flatMap((document) => {
-    const text = answerOf(query, document, factsOf(document), words);
-    return text === undefined ? [] : [{ document, text }];
-  });
+  if (owner !== undefined && !asked.some((each) => knows(each, { ...query, name: owner }))) return undefined;
+  const told = (knowing.length > 0 ? knowing : asked).filter((each) => answerFrom(query, each) !== undefined);
   // A list for some of the files would look like a list for all.
-  if (answers.length === 0 || (name === '' && answers.length < documents.length)) return undefined;
-  return withPaths(answers, query, documents.length);
-}
-
-/** Whether the name is known from the syntax tree, or from the lines of a data file. */
-function knows(document: SourceDocument, facts: Facts | undefined, { kind, name }: FactQuery): boolean {
-  if (entriesOf(document)?.some((each) => each.name === name || each.name.endsWith(`.${name}`))) return true;
-  if (facts === undefined) return false;
-  const { definitions, fields, imports, localNames, changes } = facts;
-  return (
-    [...definitions, ...fields].some((each) => each.name === name) ||
-    imports.some(({ names }) => names.includes(name)) ||
-    (isOfChanges(kind) && [...changes.writes, ...changes.throws].some((each) => each.name === name)) ||
-    (!/^\p{Ll}+$/u.test(name) && localNames.has(name))
+  if (told.length === 0 || (name === '' && told.length < sources.length)) return undefined;
+  return withPaths(
+    told.map((each) => answerFrom(query, each) as string),
+    told,
+    query,
+    sources.length,
   );
 }
 
-const sourceOf = ({ lf, path }: SourceDocument, facts: Facts, words: Words): Source => ({
-  text: lf,
-  path: quoted(path),
-  facts,
-  words,
-});
-
-const missing = (name: string, documents: readonly SourceDocument[], words: Words): string =>
-  words.missing(quoted(name), words.or(documents.map(({ path }) => quoted(path))));
+function missing(name: string, sources: readonly Source[]): string {
+  const paths = sources.map(({ document }) => quoted(document.path)).join(', ');
+  return sources[0]?.say('missing', undefined, quoted(name), paths) ?? '';
+}
 
 /** Joins the answers. With several files, each answer names its file. */
 function withPaths(
-  answers: readonly { document: SourceDocument; text: string }[],
-  { kind, name }: FactQuery,
+  answers: readonly string[],
+  sources: readonly Source[],
+  { intent, name }: Query,
   numAsked: number,
 ): string {
-  const isNamed = numAsked === 1 || (name === '' && kind !== 'purpose');
-  return answers.map(({ document, text }) => (isNamed ? text : `${quoted(document.path)}: ${text}`)).join('\n\n');
+  const isNamed = numAsked === 1 || (name === '' && intent !== 'purpose');
+  return answers
+    .map((text, i) => (isNamed ? text : `${quoted(sources[i]?.document.path ?? '')}: ${text}`))
+    .join('\n\n');
 }
 
 /** The whole files of a conversation. */
-function wholeFiles(docs: readonly SourceDocument[], snippets: readonly Snippet[]): readonly SourceDocument[] {
+function wholeFiles(docs: Documents, snippets: readonly Snippet[]): Documents {
   const others = snippets.filter(
     ({ path, startLine }) => startLine === undefined && !docs.some((doc) => doc.path === shortPath(path)),
   );
   return [...docs, ...others.map(({ path, text }) => new SourceDocument(`attached:${path}`, path, text))];
 }
 
-function noteOf(documents: readonly SourceDocument[]): string {
+function noteOf(documents: Documents): string {
   const paths = documents.map(({ path }) => path).join(', ');
   return documents.some((each) => (grammarFor(each) ?? 'css') !== 'css' || entriesOf(each))
     ? t('from the code of {0}, not written by the model', paths)
@@ -255,24 +200,21 @@ export function summaryComment(
   const facts = range && factsOf(document);
   const name = range?.label.split(/[.#]/).at(-1) ?? '';
   const text = range
-    ? facts && commentAbout({ kind: 'purpose', name, within: range }, facts, document.lf)
+    ? facts && commentAbout({ intent: 'purpose', name, within: range }, facts, document.lf)
     : headComment(document.lf, grammarFor(document) === 'python');
   return fromFiles(text, [document]);
 }
 
 /** What files define, instead of a summary by the model. Undefined if the definitions of one are not known. */
-export function outlineInstead(
-  documents: readonly SourceDocument[],
-  language: Language,
-  factsOf: FactsOf,
-): KnownAnswer | undefined {
-  const query: FactQuery = { kind: 'outline', name: '' };
-  const outlines = documents.flatMap((document) => answerOf(query, document, factsOf(document), WORDS[language]) ?? []);
+export function outlineInstead(documents: Documents, language: Language, factsOf: FactsOf): KnownAnswer | undefined {
+  const outlines = documents.flatMap(
+    (document) => answerFrom({ intent: 'outline', name: '' }, sourceOf(document, factsOf(document), language)) ?? [],
+  );
   if (outlines.length === 0 || outlines.length < documents.length) return undefined;
   return fromFiles(outlines.join('\n\n'), documents);
 }
 
-/** The parameters and the declaration of a definition, instead of a summary. @param range in the LF text */
+/** The declaration of a definition, instead of a summary. @param range in the LF text */
 export function signatureInstead(
   document: SourceDocument,
   range: { start: number; end: number; label: string },
@@ -280,6 +222,6 @@ export function signatureInstead(
   factsOf: FactsOf,
 ): KnownAnswer | undefined {
   const name = range.label.split(/[.#]/).at(-1) ?? '';
-  const query: FactQuery = { kind: 'signature', name, within: range };
-  return fromFiles(answerOf(query, document, factsOf(document), WORDS[language]), [document]);
+  const source = sourceOf(document, factsOf(document), language);
+  return fromFiles(answerFrom({ intent: 'signature', name, within: range }, source), [document]);
 }

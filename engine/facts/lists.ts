@@ -1,141 +1,183 @@
-/** Answers questions about a whole file: outline, imports, exports. Does not answer questions about a name. */
-import type { Definition } from './extract/definitions.ts';
-import type { Exported, Import } from './extract/modules.ts';
-import { fullName, type Source } from './places.ts';
-import { type Part, quoted, type Words } from './words.ts';
+/** Answers questions about lists: outline, imports, exports, members. Does not answer other questions about a name. */
+import type { Exported } from './extract/modules.ts';
+import type { Kind } from './intents.ts';
+import type { Query } from './questions.ts';
+import { bullets, joined, listed, quoted, titleOf, words } from './sentences.ts';
+import { asItem, type Defined, fullName, type Source } from './source.ts';
 
-const IS: Readonly<Record<Part, (definition: Definition) => boolean>> = {
-  classes: ({ kind }) => kind === 'class',
-  functions: ({ kind }) => kind === 'function',
-  methods: ({ kind, owner }) => kind === 'method' && owner !== undefined,
-  types: ({ kind }) => kind === 'type',
-  interfaces: ({ word }) => word === 'interface',
-  enums: ({ word }) => word === 'enum',
-  namespaces: ({ kind }) => kind === 'namespace',
-  constants: ({ kind, owner, constant }) => kind === 'value' && owner === undefined && constant === true,
-  variables: ({ kind, owner }) => kind === 'value' && owner === undefined,
-  fields: ({ kind, owner }) => kind === 'value' && owner !== undefined,
+/** The kinds of lists that a definition or entry belongs to. The first one is its kind in an outline. */
+function kindsOf({ kind, owner, word, constant, entry }: Defined): readonly string[] {
+  if (entry) return entry.isTable ? ['keys', 'tables'] : [entry.kind === 'index' ? 'indexes' : `${entry.kind}s`];
+  if (kind === 'class') return ['classes'];
+  if (kind === 'value') return owner === undefined ? ['variables', constant ? 'constants' : ''] : ['fields'];
+  return kind === 'method' && owner === undefined ? [] : [`${kind}s`, word === undefined ? '' : `${word}s`];
+}
+
+/** What is read completely. Of other kinds it is not known that there are none. */
+const READ = {
+  sql: 'tables views indexes triggers functions types',
+  toml: 'tables keys',
+  md: 'headings',
+  data: 'keys',
+  partial: 'functions methods',
+  python: 'classes functions methods constants variables accessors fields',
+  script: 'classes functions methods types interfaces enums namespaces constants variables accessors fields',
 };
-const OUTLINE = ['classes', 'functions', 'types', 'namespaces', 'variables'] as const;
-const OF_CLASSES: readonly Part[] = ['methods', 'fields'];
+const OUTLINE = 'classes tables views indexes triggers functions types namespaces variables keys headings'.split(' ');
+const OF_CLASSES: readonly Kind[] = ['methods', 'accessors', 'fields'];
 
-const isOwn = ({ local, owner }: Definition): boolean => !local && owner === undefined;
+function isRead(kind: Kind, { document: { path }, facts, isData }: Source): boolean {
+  const [, ending = 'data'] = /\.(sql|toml|md)x?$/i.exec(path) ?? [];
+  const code = facts.partial ? 'partial' : facts.exports.isPython ? 'python' : 'script';
+  return READ[isData ? (ending.toLowerCase() as 'sql') : code].split(' ').includes(kind);
+}
 
 /** Members belong to the definition that contains them, because several definitions may have one name. */
-export const isMemberOf = (member: Definition, { name, at }: Definition): boolean =>
+export const isMemberOf = (member: Defined, { name, at }: Defined): boolean =>
   member.owner === name && (member.ownerAt === undefined || member.ownerAt === at);
 
 /** The first definition of each name, because overloads and accessors count once. */
-function firsts(some: readonly Definition[]): Definition[] {
-  const seen = new Set<string>();
-  return some.filter(({ name, ownerAt = '', functionAt = '' }) => {
-    const key = `${name} ${ownerAt} ${functionAt}`;
-    return !seen.has(key) && seen.add(key);
-  });
+function firsts<T extends Pick<Defined, 'name' | 'entry' | 'ownerAt' | 'functionAt'>>(some: readonly T[]): T[] {
+  const keys = some.map(({ name, ownerAt, functionAt }) => `${name} ${ownerAt} ${functionAt}`);
+  const first = new Map(keys.map((key, i) => [key, i] as const).reverse());
+  return some.filter(({ entry }, i) => entry ?? first.get(keys[i] ?? '') === i);
 }
 
-/** In a tree with errors, a function may be a method of a class. */
-const isKnown = ({ kind, broken }: Definition): boolean => kind !== 'function' || !broken;
-
-/** What is read of other languages. */
-const OF_PARTIAL: readonly Part[] = ['functions', 'methods', 'classes'];
-
-/** Undefined if kinds are asked for that are not read in this language. */
-export function outlineAnswer(asked: readonly Part[] | undefined, source: Source): string | undefined {
-  const { facts, words, path } = source;
-  if (facts.partial && asked?.some((part) => !OF_PARTIAL.includes(part))) return undefined;
-  // In most other languages functions are methods.
-  const only = facts.partial && asked?.includes('functions') ? [...new Set([...asked, 'methods' as const])] : asked;
-  const known = firsts(facts.definitions.filter(isKnown));
-  const partly = facts.broken ? [words.partly] : [];
-  if (only) return [...kindsOf(only, known, source), ...partly].join(' ');
-  const all = wholeOutline(known, words);
-  if (all === '' && facts.partial) return undefined;
-  return [all === '' ? words.nothing(path) : `${words.outline(path)}\n\n${all}`, ...partly].join('\n\n');
+/** In Python, types are classes. In most other languages functions are methods. */
+function asked({ kinds = [] }: Query, { facts, isData }: Source): Kind[] {
+  const own = kinds.map((kind) => (facts.exports.isPython && kind === 'types' ? 'classes' : kind));
+  if (facts.partial && !isData && own.includes('functions')) own.push('methods');
+  return [...new Set(own)];
 }
 
-/** All definitions at the top level, with their members. */
-function wholeOutline(known: readonly Definition[], words: Words): string {
-  return OUTLINE.flatMap((kind) => {
-    const items = known
-      .filter((each) => isOwn(each) && IS[kind](each))
-      .map((each) => {
-        const members = words.listedNames(known.filter((member) => isMemberOf(member, each)));
-        return `- ${words.named(each.name, each.line)}${members === '' ? '' : `: ${members}`}`;
-      });
-    return items.length > 0 ? [`${words.title(kind)}:\n${items.join('\n')}`] : [];
-  }).join('\n\n');
+/** In other languages, structs and enums are read as classes. */
+const titled = (kind: Kind, { facts, isData, language }: Source): string =>
+  titleOf(kind === 'classes' && facts.partial && !isData ? 'types' : kind, language);
+
+/** All definitions, or those of some kinds. Undefined if those are not read in this language. */
+export function outlineAnswer(query: Query, source: Source): string | undefined {
+  const { facts, isData, defined, say } = source;
+  // In a tree with errors, a function may be a method of a class.
+  const known = firsts(defined.filter(({ kind, broken }) => kind !== 'function' || !broken));
+  const lists = asked(query, source).map((kind) => listOf(kind, known, source));
+  if (lists.length > 0) return lists.includes(undefined) ? undefined : joined([...lists, partly(source)]);
+  const all = OUTLINE.flatMap((kind) => groupOf(kind as Kind, known, source));
+  if (all.length === 0 && facts.partial && !isData) return undefined;
+  return [say(all.length > 0 ? 'outline' : 'nothingDefined'), ...all, partly(source) ?? []].flat().join('\n\n');
 }
 
-/** The definitions of some kinds. Those inside functions are listed separately. */
-function kindsOf(only: readonly Part[], known: readonly Definition[], { facts, words, path }: Source): string[] {
-  const told = (some: readonly Definition[]): string =>
-    words.listedNames(some.map((each) => ({ name: fullName(each), line: each.line })));
-  return inPython(only, facts).flatMap((kind) => {
-    const all = known.filter(IS[kind]);
-    const own = all.filter((each) => !each.local && (OF_CLASSES.includes(kind) || each.owner === undefined));
-    const inside = all.filter(({ local }) => local);
-    return [
-      words.of(words.title(kind), path, told(own) || words.atTopLevel),
-      ...(inside.length > 0 ? [words.inside(told(inside))] : []),
-    ];
-  });
+export const partly = ({ facts, say }: Source): string | undefined => (facts.broken ? say('partly') : undefined);
+
+/** The definitions of a kind. Those inside functions are listed separately. */
+function listOf(kind: Kind, known: readonly Defined[], source: Source): string | undefined {
+  const all = known.filter((each) => kindsOf(each).includes(kind) && (kind !== 'keys' || each.entry?.depth === 0));
+  if (all.length === 0 && !isRead(kind, source)) return undefined;
+  const isOfClasses = OF_CLASSES.includes(kind);
+  const own = all.filter(({ local, owner }) => !local && (isOfClasses || owner === undefined));
+  const inside = all.filter(({ local }) => local);
+  const items = (some: readonly Defined[]) => some.map((each) => asItem({ name: fullName(each), line: each.line }));
+  const isWhole = own.length > 0 || source.isData || isOfClasses;
+  const title = isWhole && kind !== 'keys' ? 'list' : 'topList';
+  return joined([
+    source.say(title, items(own), titled(kind, source)),
+    inside.length > 0 ? source.say('inside', items(inside)) : undefined,
+  ]);
 }
 
-/** In Python, types are classes. */
-const inPython = (only: readonly Part[], { exports }: Source['facts']): Part[] => [
-  ...new Set(only.map((part) => (exports.isPython && part === 'types' ? 'classes' : part))),
-];
-
-export function importsAnswer({ facts, words, path }: Source): string {
-  const { imports, reexports, broken } = facts;
-  const list = (some: readonly Import[]): string =>
-    words.listedNames(
-      some
-        .map(({ module, line }) => ({ name: module, line }))
-        .filter(({ name }, i, all) => all.findIndex((each) => each.name === name) === i),
-    );
-  const inside = imports.filter((each) => !each.top);
-  return [
-    words.of(words.titles.imports, path, list(imports.filter(({ top }) => top))),
-    ...(inside.length > 0 ? [words.inside(list(inside))] : []),
-    ...(reexports.length > 0 ? [words.reexports(list(reexports))] : []),
-    ...(broken ? [words.partly] : []),
-  ].join(' ');
+/** The definitions of a kind at the top level, with their members. Of data files at most two levels of keys. */
+function groupOf(kind: Kind, known: readonly Defined[], source: Source): string[] {
+  const items = known
+    .filter((each) => kindsOf(each)[0] === kind && !each.local && each.owner === undefined)
+    .filter(({ entry }) => kind !== 'keys' || (entry && entry.depth < 2))
+    .map((each) => {
+      const members = known.filter((member) => isMemberOf(member, each)).map(asItem);
+      const detail = members.length > 0 ? listed(members, source.language) : undefined;
+      return { ...asItem(each), detail, depth: each.entry?.depth ?? 0 };
+    });
+  return items.length > 0 ? [`${titled(kind, source)}:\n${bullets(items, source.language)}`] : [];
 }
 
-export function exportsAnswer(only: readonly Part[] | undefined, { facts, words, path }: Source): string {
-  const { isPython, listLine, passedOn, unclear, named: exported } = facts.exports;
-  if (unclear || facts.broken) return words.unclear(path);
-  const own = facts.definitions.filter(isOwn);
-  const definitionOf = ({ local, name, module }: Exported) =>
-    module === undefined ? own.find((each) => each.name === (local ?? name)) : undefined;
+const asModules = (some: readonly { module: string; line: number }[]) =>
+  firsts(some.map(({ module, line }) => ({ name: module, line }))).map(asItem);
+
+export function importsAnswer(_: Query, source: Source): string {
+  const { imports, reexports } = source.facts;
+  const inside = imports.filter(({ top }) => !top);
+  return joined([
+    source.say('imports', asModules(imports.filter(({ top }) => top))),
+    inside.length > 0 ? source.say('inside', asModules(inside)) : undefined,
+    reexports.length > 0 ? source.say('reexports', asModules(reexports)) : undefined,
+    partly(source),
+  ]);
+}
+
+export function exportsAnswer(query: Query, source: Source): string {
+  const { facts, say } = source;
+  const { isPython, listLine, passedOn, unclear, named } = facts.exports;
+  if (unclear || facts.broken) return say('unclear');
+  const own = facts.definitions.filter(({ local, owner }) => !local && owner === undefined);
   const byName = isPython && listLine === undefined;
   const all: readonly Exported[] = byName
     ? firsts(own.filter(({ name }) => !name.startsWith('_'))).map(({ name, line }) => ({ name, line }))
-    : exported;
-  const kinds = only && inPython(only, facts);
-  const isOf = (kind: Part, each: Exported): boolean => {
-    const definition = definitionOf(each);
-    return definition ? IS[kind](definition) : each.kind !== undefined && KIND_OF[kind] === each.kind;
-  };
-  const items = all
-    .filter((each) => !kinds || kinds.some((kind) => isOf(kind, each)))
-    .map((each) => exportedAs(each, isPython ? (definitionOf(each)?.line ?? 0) : each.line, words));
-  const titles = kinds ? ` (${words.and(kinds.map((kind) => words.title(kind).toLowerCase()))})` : '';
-  const modules = words.and(passedOn.map(({ module, line }) => words.named(module, line)));
-  return [
-    words.of(`${words.titles.exports}${titles}`, path, words.listed(items)),
-    ...(byName ? [words.byName] : listLine === undefined ? [] : [words.byAll(words.line(listLine))]),
-    ...(passedOn.length > 0 ? [words.passesOn(modules)] : []),
-  ].join(' ');
+    : named;
+  const kinds = asked(query, source);
+  const items = all.flatMap((each) => {
+    const definition = each.module ? undefined : own.find(({ name }) => name === (each.local ?? each.name));
+    // An export without a name has no definition.
+    const of = definition ? kindsOf(definition) : [each.kind === 'class' ? 'classes' : `${each.kind}s`];
+    if (kinds.length > 0 && !kinds.some((kind) => of.includes(kind))) return [];
+    return [{ text: exportedAs(each, source), lines: [isPython ? (definition?.line ?? 0) : each.line] }];
+  });
+  const titles = kinds.map((kind) => titled(kind, source).toLowerCase()).join(', ');
+  return joined([
+    titles === '' ? say('exports', items) : say('someExports', items, titles),
+    byName ? say('byName') : undefined,
+    listLine === undefined ? undefined : say('byAll', [{ lines: [listLine] }]),
+    passedOn.length > 0 ? say('passesOn', asModules(passedOn)) : undefined,
+  ]);
 }
 
-/** The kinds of exports without a definition in the file. */
-const KIND_OF: Readonly<Partial<Record<Part, Exported['kind']>>> = { classes: 'class', functions: 'function' };
-
-function exportedAs({ name, local, module, as }: Exported, line: number, words: Words): string {
+function exportedAs({ name, local, module, as }: Exported, { language }: Source): string {
   const outer = quoted(as === 'whole' ? 'module.exports' : name);
-  const n = local === undefined || local === name || module !== undefined ? outer : words.as(quoted(local), outer);
-  return `${module === undefined ? n : words.from(n, quoted(module))}${line > 0 ? ` ${words.line(line)}` : ''}`;
+  if (module !== undefined) return words(language, 'from', outer, quoted(module));
+  return local === undefined || local === name ? outer : words(language, 'as', quoted(local), outer);
+}
+
+/** The methods, accessors and fields of a class. Undefined if other code may add some. */
+export function membersAnswer({ kinds }: Query, one: Defined, source: Source): string | undefined {
+  const { facts, say } = source;
+  if (facts.broken || one.bases === undefined) return undefined;
+  const isOpen = facts.calls.some(({ on, name: to }) => (on === 'Object' && to === 'assign') || to === 'setattr');
+  if (isOpen && kinds?.includes('fields') !== false) return undefined;
+  const members = facts.definitions.filter((each) => isMemberOf(each, one));
+  const assigned = facts.fields.filter(({ classAt, of }) => (of === undefined ? classAt === one.at : of === one.name));
+  const accessors = members.filter(({ kind }) => kind === 'accessor');
+  const methods = members.filter(({ kind, held }) => kind === 'method' && !held);
+  const fields = [...members.filter(({ kind, held }) => kind === 'value' || held), ...assigned]
+    .filter(({ name }) => !accessors.some((each) => each.name === name))
+    .sort((a, b) => a.line - b.line);
+  const all = Object.entries({ methods, accessors, fields }) as [Kind, { name: string; line: number }[]][];
+  const told = all.filter(([kind, some]) =>
+    kind === 'accessors' ? some.length > 0 : (kinds?.includes(kind) ?? some.length > 0),
+  );
+  return joined([
+    ...(told.length > 0 ? told : all.slice(2)).map(([kind, some]) =>
+      say(
+        'list',
+        firsts(some.map(({ name, line }) => ({ name, line }))).map(asItem),
+        titled(kind, source),
+        quoted(one.name),
+      ),
+    ),
+    one.bases.length > 0 ? baseAnswer(one, source) : undefined,
+  ]);
+}
+
+export function baseAnswer({ bases, interfaces = [], name }: Defined, { say }: Source): string | undefined {
+  const items = (some: readonly string[]) => some.map((each) => ({ text: quoted(each), lines: [] }));
+  if (bases === undefined) return undefined;
+  return joined([
+    bases.length > 0 ? say('extends', items(bases), quoted(name)) : say('noBase', undefined, quoted(name)),
+    interfaces.length > 0 ? say('implements', items(interfaces)) : undefined,
+  ]);
 }

@@ -1,8 +1,7 @@
 /** Finds the comment that a selection begins with, for questions about the selected code. Needs no syntax tree. */
 import type { Snippet } from '../protocol/tasks.ts';
-import { grammarFor } from '../text/syntax/syntaxTrees.ts';
-import { firstParagraph } from './extract/comments.ts';
-import type { Language } from './words.ts';
+import { leadingComment } from './extract/comments.ts';
+import type { Language } from './intents.ts';
 
 const EN_IT = '(?:this|the selected code|the selection)(?: (?:code|function|method|class|part))?';
 const PT_IT = '(?:isto|isso|(?:este|esse|o) (?:código|trecho)(?: selecionado)?)';
@@ -35,21 +34,3 @@ function languageOf(message: string): Language | undefined {
 /** Whether the message asks what selected code does. */
 export const isAboutSelection = (message: string, snippets: readonly Snippet[]): boolean =>
   languageOf(message) !== undefined && snippets.some(({ startLine }) => startLine !== undefined);
-
-const HASHES = /^(?:python|ruby|bash|powershell)$/;
-const BY_SLASHES = /^\s*(\/\*[\s\S]*?\*\/|\/\/[^\n]*(?:\n[ \t]*\/\/[^\n]*)*)/;
-const BY_HASHES = /^\s*(#(?!!)[^\n]*(?:\n[ \t]*#[^\n]*)*)/;
-const DOCSTRING =
-  /^(?:\s*@[^\n]*\n)*\s*(?:async\s+)?(?:def|class)\b[^\n(:]*(?:\([\s\S]*?\))?[^\n]*?:[ \t]*(?:#[^\n]*)?\n\s*([rRuU]?("{3}|'{3})[\s\S]*?\2)/;
-
-/** The first paragraph of the comment before the code, or of the docstring of a Python definition. */
-export function leadingComment(code: string, path: string): string | undefined {
-  const grammar = grammarFor({ path });
-  const text = code.replaceAll('\r\n', '\n');
-  if (grammar === undefined || grammar === 'css') return undefined;
-  const docstring = grammar === 'python' ? DOCSTRING.exec(text)?.[1] : undefined;
-  if (docstring !== undefined) return firstParagraph(docstring, { from: 0, to: docstring.length, docstring: true });
-  const [written, comment = ''] = (HASHES.test(grammar) ? BY_HASHES : BY_SLASHES).exec(text) ?? [];
-  // A comment alone is all that is selected.
-  return written === undefined ? undefined : firstParagraph(comment, { from: 0, to: comment.length });
-}

@@ -5,7 +5,7 @@
 import { type Asked, outlineInstead, signatureInstead, summaryComment } from '../facts/ask.ts';
 import type { KnownAnswer } from '../facts/ask.ts';
 import { hasFacts, readFacts } from '../facts/extract/facts.ts';
-import type { Language } from '../facts/words.ts';
+import type { Language } from '../facts/intents.ts';
 import type { SummarizeTask } from '../protocol/tasks.ts';
 import type { ChatOptions } from '../tasks/chatTask.ts';
 import { withCheckedNames } from '../tasks/checkedNames.ts';

@@ -1,6 +1,5 @@
 /** Prepares chat requests: prompt, sampling, and how an answer is shown while it streams. Runs nothing. */
 import { t } from '@vscode/l10n';
-import { occursIn } from '../facts/places.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { PromptSize } from '../protocol/stats.ts';
 import type { ChatMessage, SamplingParams, Snippet } from '../protocol/tasks.ts';
@@ -8,6 +7,7 @@ import type { AttachedFile } from '../text/prompt/attachedFiles.ts';
 import { type ChatPrompt, chatPrompt } from '../text/prompt/chatPrompt.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { DefinitionLine } from '../text/prompt/restOutline.ts';
+import { occursIn } from '../text/syntax/occurrences.ts';
 import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { prefillRanges, reservedForAnswer, type PreparedRequest, type Shaped, samplingFor } from './preparedRequest.ts';
 import { reasoningForm, reservedForReasoning } from './reasoning.ts';

@@ -5,7 +5,7 @@
 import { t } from '@vscode/l10n';
 import type { KnownAnswer } from '../facts/ask.ts';
 import { hasFacts } from '../facts/extract/facts.ts';
-import { FACT_COMMANDS } from '../facts/factQuestions.ts';
+import { FACT_COMMANDS } from '../facts/questions.ts';
 import { isAboutSelection } from '../facts/selectionComment.ts';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
 import type { Manifest } from '../text/format/manifest.ts';

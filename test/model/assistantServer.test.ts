@@ -771,7 +771,7 @@ test('a question about a fact is answered from the syntax tree; another one is r
   const question = { role: 'user', content: 'What parameters does `field3` take?' } as const;
   const answer = done(await talk.generate('fact', { kind: 'chat', docIds: ['d'], messages: [question] }));
   expect(answer).toMatchObject({
-    text: expect.stringMatching(/^`field3` takes `record` \(line 13\): /),
+    text: expect.stringMatching(/^The signature of `field3` is on line 13: /),
     tokenIds: [],
     finishReason: 'stop',
     usage: { promptTokens: 0, completionTokens: 0 },

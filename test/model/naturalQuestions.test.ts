@@ -17,13 +17,17 @@ const ABOUT_FILES: readonly (readonly [file: string, question: string, answer: s
   [
     'ledger.ts',
     'Where is nextId changed?',
-    /^`nextId` is assigned\n\n- in line 27: .*\n- in line 37: .*\n\nIts first value is in line 17: /,
+    /^Assignments to `nextId`: `Ledger\.add` \(line 27\), `Ledger\.reset` \(line 37\)\. Its first value is on line 17: /,
   ],
-  ['ledger.ts', 'Which functions change total?', '`total` is assigned by `Ledger.balance` (line 32).'],
+  [
+    'ledger.ts',
+    'Which functions change total?',
+    'Assignments to `total`: `Ledger.balance` (line 32). Its first value is on line 31: `let total = 0;`.',
+  ],
   [
     'ledger.ts',
     'Which methods can raise an exception?',
-    /^These throw directly in `src\/ledger\.ts`:\n\n- `Ledger\.add`: `TypeError` \(line 24\) and `OverdraftError` \(line 25\)\n- `load`: `SyntaxError` \(line 52\)\n\nWhat they call may throw, too\.$/,
+    /^Directly thrown in `src\/ledger\.ts`:\n\n- `Ledger\.add` \(line 24\): `TypeError`\n- `Ledger\.add` \(line 25\): `OverdraftError`\n- `load` \(line 52\): `SyntaxError`\n\nWhat it calls may throw\.$/,
   ],
   [
     'ledger.ts',
@@ -35,47 +39,43 @@ const ABOUT_FILES: readonly (readonly [file: string, question: string, answer: s
   [
     'ledger.ts',
     'Where is load defined?',
-    '`load` is defined in lines 46 to 48, with overloads: `export function load(path: string): Ledger;`.',
+    "`load` is defined:\n\n- on line 46: `export function load(path: string): Ledger;`\n- on line 47: `export function load(path: string, currency: Currency): Ledger;`\n- on line 48: `export function load(path: string, currency: Currency = 'EUR'): Ledger {`",
   ],
   ['ledger.ts', 'What happens if cents is NaN?', REFUSED],
   ['ledger.ts', 'Write a test for add', REFUSED],
-  [
-    'stock.py',
-    'Where is OutOfStockError thrown?',
-    '`OutOfStockError` is thrown in line 28: `raise OutOfStockError(name)`.',
-  ],
+  ['stock.py', 'Where is OutOfStockError thrown?', 'Code that throws `OutOfStockError`: `Store.take` (line 28).'],
   [
     'stock.py',
     'What does low do?',
-    /^No comment says what `low` does\. `low` takes no parameters \(line 31\): `def low\(self\)`\./,
+    /^No comment says what `low` does\. The signature of `low` is on line 31: `def low\(self\)`\./,
   ],
   [
     'schema.sql',
     'Which tables are defined here?',
-    'Tables of `src/schema.sql`: `customers` (line 2) and `shop.orders` (line 7).',
+    'Tables of `src/schema.sql`: `customers` (line 2), `shop.orders` (line 7).',
   ],
   [
     'deploy.yaml',
     'What are the top-level keys?',
-    'Top-level keys of `src/deploy.yaml`: `version` (line 2), `services` (line 3) and `volumes` (line 13).',
+    'Keys of `src/deploy.yaml` at the top level: `version` (line 2), `services` (line 3), `volumes` (line 13).',
   ],
   [
     'guide.md',
     'Which headings are there?',
-    'Headings of `src/guide.md`: `Store guide` (line 4), `Install` (line 13), `From source` (line 15) and `Use` (line 17).',
+    'Headings of `src/guide.md`: `Store guide` (line 4), `Install` (line 13), `From source` (line 15), `Use` (line 17).',
   ],
-  ['cache.go', 'What does Put do?', /^No comment says what `Put` does\. `Put` is defined in line 18: /],
-  ['ledger.ts', 'Onde é lançado o OverdraftError?', /^`OverdraftError` é lançado na linha 25: /],
+  ['cache.go', 'What does Put do?', /^No comment says what `Put` does\. `Cache\.Put` is defined on line 18: /],
+  ['ledger.ts', 'Onde é lançado o OverdraftError?', 'Código que lança `OverdraftError`: `Ledger.add` (linha 25).'],
   [
     'ledger.ts',
     'Onde o LIMIT é alterado?',
     'Nenhuma atribuição em `src/ledger.ts` altera `LIMIT`. Seu primeiro valor está na linha 13: `const LIMIT = -50_00;`.',
   ],
-  ['ledger.ts', 'O que balance lança?', '`balance` não lança nada diretamente. O que ele chama pode lançar.'],
+  ['ledger.ts', 'O que balance lança?', '`balance` não lança nada diretamente. O que é chamado pode lançar.'],
   [
     'ledger.ts',
     'O que faz statement?',
-    /^Nenhum comentário diz o que `statement` faz\. `statement` recebe `account` \(linha 41\): /,
+    /^Nenhum comentário diz o que `statement` faz\. A assinatura de `statement` está na linha 41: /,
   ],
   ['ledger.ts', 'O que este arquivo faz?', 'Accounts and what was booked to them.'],
   ['ledger.ts', 'Como eu uso o Ledger?', REFUSED],
@@ -83,23 +83,23 @@ const ABOUT_FILES: readonly (readonly [file: string, question: string, answer: s
   [
     'stock.py',
     'Quais funções alteram items?',
-    '`items` é atribuído por `Store.__init__` (linha 16), `Store.put` (linha 23) e `Store.take` (linha 29).',
+    'Atribuições a `items`: `Store.__init__` (linha 16), `Store.put` (linha 23), `Store.take` (linha 29).',
   ],
   ['stock.py', 'Onde é lançado KeyError?', '`KeyError` não aparece em `src/stock.py`.'],
   [
     'stock.py',
     'Quais métodos podem lançar uma exceção?',
-    /^Lançam diretamente em `src\/stock\.py`:\n\n- `Store\.put`: `ValueError` \(linha 22\)\n- `Store\.take`: `OutOfStockError` \(linha 28\)/,
+    /^Lançado diretamente em `src\/stock\.py`:\n\n- `Store\.put` \(linha 22\): `ValueError`\n- `Store\.take` \(linha 28\): `OutOfStockError`/,
   ],
   ['schema.sql', 'Quais índices existem?', 'Índices de `src/schema.sql`: `orders_by_customer` (linha 12).'],
   ['schema.sql', 'Quais colunas tem customers?', REFUSED],
   [
     'deploy.yaml',
     'Quais são as chaves deste arquivo?',
-    /^Chaves do nível superior de `src\/deploy\.yaml`: `version` \(linha 2\), /,
+    /^Chaves de `src\/deploy\.yaml` no nível do arquivo: `version` \(linha 2\), /,
   ],
   ['guide.md', 'Quais títulos o arquivo tem?', /^Títulos de `src\/guide\.md`: `Store guide` \(linha 4\), /],
-  ['cache.go', 'Quais funções alteram size?', '`size` é atribuído por `Cache.Put` (linha 20).'],
+  ['cache.go', 'Quais funções alteram size?', 'Atribuições a `size`: `Cache.Put` (linha 20).'],
 ];
 
 const WITHOUT_FILE: readonly (readonly [question: string, answer: string])[] = [

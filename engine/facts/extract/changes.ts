@@ -6,7 +6,7 @@ import type { Node, Tree } from 'web-tree-sitter';
 import { bare, namesOf } from './targets.ts';
 import { present } from './tree.ts';
 
-export interface Write {
+interface Write {
   /** Without `$`, `@` or an object before it. */
   name: string;
   /** From 1. */
@@ -17,7 +17,7 @@ export interface Write {
   declares: boolean;
 }
 
-export interface Throw {
+interface Throw {
   /** The class or variable after `throw`. Undefined for another value, or none. */
   name?: string;
   line: number;

@@ -1,5 +1,6 @@
 /** Finds the comment or docstring of a definition or a file, and its first paragraph. Does not interpret comments. */
 import type { Node } from 'web-tree-sitter';
+import { grammarFor } from '../../text/syntax/syntaxTrees.ts';
 import { firstCode } from './tree.ts';
 
 /** Offsets of a comment in the text, including its comment marks. */
@@ -181,4 +182,22 @@ function cut(paragraph: string): string {
   const start = paragraph.slice(0, MAX_PARAGRAPH);
   const end = Math.max(start.lastIndexOf('. '), start.lastIndexOf('! '), start.lastIndexOf('? '));
   return `${end > 0 ? start.slice(0, end + 1) : start.slice(0, start.lastIndexOf(' '))} …`;
+}
+
+const HASHES = /^(?:python|ruby|bash|powershell)$/;
+const BY_SLASHES = /^\s*(\/\*[\s\S]*?\*\/|\/\/[^\n]*(?:\n[ \t]*\/\/[^\n]*)*)/;
+const BY_HASHES = /^\s*(#(?!!)[^\n]*(?:\n[ \t]*#[^\n]*)*)/;
+const DOCSTRING =
+  /^(?:\s*@[^\n]*\n)*\s*(?:async\s+)?(?:def|class)\b[^\n(:]*(?:\([\s\S]*?\))?[^\n]*?:[ \t]*(?:#[^\n]*)?\n\s*([rRuU]?("{3}|'{3})[\s\S]*?\2)/;
+
+/** The first paragraph of the comment before the code, or of the docstring of a Python definition. */
+export function leadingComment(code: string, path: string): string | undefined {
+  const grammar = grammarFor({ path });
+  const text = code.replaceAll('\r\n', '\n');
+  if (grammar === undefined || grammar === 'css') return undefined;
+  const docstring = grammar === 'python' ? DOCSTRING.exec(text)?.[1] : undefined;
+  if (docstring !== undefined) return firstParagraph(docstring, { from: 0, to: docstring.length, docstring: true });
+  const [written, comment = ''] = (HASHES.test(grammar) ? BY_HASHES : BY_SLASHES).exec(text) ?? [];
+  // A comment alone is all that is selected.
+  return written === undefined ? undefined : firstParagraph(comment, { from: 0, to: comment.length });
 }

@@ -39,6 +39,8 @@ export interface Definition {
   brokenInside: boolean;
   /** Offsets of its beginning and of the beginning of its owner. They distinguish definitions of one name. */
   at?: number;
+  /** Offset of its end. */
+  end?: number;
   ownerAt?: number;
   /** Offset of the innermost function around it. */
   functionAt?: number;
@@ -152,6 +154,7 @@ function definition(node: Node, name: Node, place: Place, reading: Reading): Def
     broken: isBroken(place, parts),
     brokenInside: node.hasError,
     at: about.startIndex,
+    end: about.endIndex,
     head: headOf(node, about),
     doc: docOf(node, place, reading),
   };
@@ -179,6 +182,7 @@ function unnamed(node: Node, place: Place, reading: Reading): Definition[] {
     broken: isBroken(place, parts),
     brokenInside: node.hasError,
     at: value.startIndex,
+    end: value.endIndex,
     doc: docOf(node, place, reading),
   };
   return [described(found, value, place, reading)];

@@ -161,6 +161,15 @@ function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
   return facts;
 }
 
+/** The innermost named function or class around a call, with its class. Undefined at the level of the file. */
+export function callerOf(call: Call, { definitions }: Facts): string | undefined {
+  const around = definitions
+    .filter(({ kind, parameters }) => kind === 'class' || parameters !== undefined)
+    .filter(({ at, end }) => at !== undefined && end !== undefined && at <= call.at && call.at < end);
+  const [inner] = around.sort((a, b) => (b.at ?? 0) - (a.at ?? 0));
+  return inner && (inner.owner === undefined ? inner.name : `${inner.owner}.${inner.name}`);
+}
+
 /** The functions and classes of a tree, and the names that it assigns. */
 function partialFacts(changes: Changes, broken: boolean): Facts {
   const { named, writes } = changes;

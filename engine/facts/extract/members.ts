@@ -143,6 +143,8 @@ export interface Call {
   on?: string;
   /** Line of the name, from 1. */
   line: number;
+  /** Offset of the name. */
+  at: number;
 }
 
 export const SCRIPT_CALLS = ['call_expression', 'new_expression'];
@@ -152,18 +154,20 @@ export const PYTHON_CALLS = ['call'];
 export function callAt(node: Node): Call | undefined {
   const called = bare(node.childForFieldName('function') ?? node.childForFieldName('constructor'));
   if (!called || called.isMissing) return undefined;
-  if (called.type === 'identifier') return { name: called.text, line: called.startPosition.row + 1 };
+  if (called.type === 'identifier') return { name: called.text, ...placeOf(called) };
   const name = called.childForFieldName('property') ?? called.childForFieldName('attribute');
   if (!name || name.isMissing) return undefined;
   const object = called.childForFieldName('object');
   const on = object?.childForFieldName('property') ?? object?.childForFieldName('attribute') ?? object;
   return {
     name: name.text,
-    line: name.startPosition.row + 1,
+    ...placeOf(name),
     member: true,
     ...(on && /identifier$/.test(on.type) ? { on: on.text } : {}),
   };
 }
+
+const placeOf = ({ startPosition, startIndex }: Node) => ({ line: startPosition.row + 1, at: startIndex });
 
 /** Unwraps `load!(…)` and `(load)(…)`. The tree has `await load<Row>(…)` as a call of `await load`. */
 function bare(called: Node | null): Node | null {

@@ -28,5 +28,17 @@ export function linesWith(text: string, name: string): string[] {
   return [...lines];
 }
 
+/** Matches the name as a whole word. */
+const asWord = (name: string): RegExp =>
+  new RegExp(`(?<![\\p{L}\\p{N}_$])${name.replace(/[$.*+?^(){}|[\]\\/]/g, '\\$&')}(?![\\p{L}\\p{N}_$])`, 'u');
+
+export const occursIn = (text: string, name: string): boolean => asWord(name).test(text);
+
+/** The numbers of all lines that contain a name, from 1. */
+export function lineNumbersOf(text: string, name: string): number[] {
+  const named = asWord(name);
+  return text.split('\n').flatMap((line, i) => (named.test(line) ? [i + 1] : []));
+}
+
 export const isLetter = (character: string | undefined): boolean =>
   character !== undefined && /[\p{L}\p{N}_$]/u.test(character);

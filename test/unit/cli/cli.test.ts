@@ -605,7 +605,7 @@ describe('the program', () => {
         two,
       ],
       [
-        /`One` is defined in line 1: `export class One \{\}`\.\n/,
+        /`One` is defined on line 1: `export class One \{\}`\.\n/,
         /note: from the code of /,
         'where is One defined',
         one,

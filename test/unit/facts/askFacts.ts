@@ -1,7 +1,7 @@
 /** Asks a question about files, as the engine does where the files answer it. */
 import { factsAsked } from '../../../engine/facts/ask.ts';
 import { readFacts } from '../../../engine/facts/extract/facts.ts';
-import type { Language } from '../../../engine/facts/words.ts';
+import type { Language } from '../../../engine/facts/intents.ts';
 import type { ChatMessage, Snippet } from '../../../engine/protocol/tasks.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { Syntax } from '../../../engine/text/syntax/syntax.ts';

@@ -26,12 +26,11 @@ const FILES = { 'src/ledger.ts': LEDGER };
 
 describe('assignments', () => {
   const PLACES =
-    '`nextId` is assigned\n\n- in line 9: `return this.nextId++;`\n' +
-    '- in line 11: `reset() { this.nextId = 1; [this.a, total] = [1, 2]; }`\n\n' +
-    'Its first value is in line 4: `private nextId = 1;`.';
-  const PLACES_PT = PLACES.replace('is assigned', 'é atribuído')
-    .replaceAll('in line', 'na linha')
-    .replace('Its first value is', 'Seu primeiro valor está');
+    'Assignments to `nextId`: `Ledger.add` (line 9), `Ledger.reset` (line 11). ' +
+    'Its first value is on line 4: `private nextId = 1;`.';
+  const PLACES_PT =
+    'Atribuições a `nextId`: `Ledger.add` (linha 9), `Ledger.reset` (linha 11). ' +
+    'Seu primeiro valor está na linha 4: `private nextId = 1;`.';
   it.each([
     ['Where is nextId changed?', PLACES],
     ['Where is `nextId` assigned?', PLACES],
@@ -39,31 +38,38 @@ describe('assignments', () => {
     ['Is nextId ever changed?', PLACES],
     ['Where is nextId initialized?', PLACES],
     ['On which lines is nextId modified?', PLACES],
-    ['Which functions change nextId?', '`nextId` is assigned by `Ledger.add` (line 9) and `Ledger.reset` (line 11).'],
-    ['What modifies total?', '`total` is assigned by `Ledger.reset` (line 11) and `clear` (line 17).'],
-    ['Which method sets nextId?', '`nextId` is assigned by `Ledger.add` (line 9) and `Ledger.reset` (line 11).'],
     [
-      'Where is LIMIT changed?',
-      'No assignment in `src/ledger.ts` changes `LIMIT`. Its first value is in line 16: `const LIMIT = 3;`.',
+      'Which functions change nextId?',
+      'Assignments to `nextId`: `Ledger.add` (line 9), `Ledger.reset` (line 11). Its first value is on line 4: `private nextId = 1;`.',
     ],
     [
-      'Which names are assigned?',
-      'Assigned names of `src/ledger.ts`: `nextId` (line 9), `a` (line 11) and `total` (line 11).',
+      'What modifies total?',
+      'Assignments to `total`: `Ledger.reset` (line 11), `clear` (line 17). Its first value is on line 15: `let total = 0;`.',
+    ],
+    [
+      'Which method sets nextId?',
+      'Assignments to `nextId`: `Ledger.add` (line 9), `Ledger.reset` (line 11). Its first value is on line 4: `private nextId = 1;`.',
+    ],
+    [
+      'Where is LIMIT changed?',
+      'No assignment in `src/ledger.ts` changes `LIMIT`. Its first value is on line 16: `const LIMIT = 3;`.',
     ],
     ['Onde nextId é alterado?', PLACES_PT],
     ['Onde é modificado o nextId?', PLACES_PT],
     ['Em que linha nextId é atribuído?', PLACES_PT],
-    ['Quais funções alteram nextId?', '`nextId` é atribuído por `Ledger.add` (linha 9) e `Ledger.reset` (linha 11).'],
-    ['Quem muda total?', '`total` é atribuído por `Ledger.reset` (linha 11) e `clear` (linha 17).'],
     [
-      'Quais variáveis são alteradas?',
-      'Nomes atribuídos de `src/ledger.ts`: `nextId` (linha 9), `a` (linha 11) e `total` (linha 11).',
+      'Quais funções alteram nextId?',
+      'Atribuições a `nextId`: `Ledger.add` (linha 9), `Ledger.reset` (linha 11). Seu primeiro valor está na linha 4: `private nextId = 1;`.',
+    ],
+    [
+      'Quem muda total?',
+      'Atribuições a `total`: `Ledger.reset` (linha 11), `clear` (linha 17). Seu primeiro valor está na linha 15: `let total = 0;`.',
     ],
   ])('%s', async (question, answer) => expect(await ask(question, FILES)).toBe(answer));
 
   test('calls on a name that is not assigned again are named, because they may change it', async () => {
     expect(await ask('Where is entries changed?', FILES)).toMatch(
-      /^No assignment .* changes `entries`\.\s+Its first value is in line 5: `entries = \[\];`\.\s+Calls on it may change it\s+- in line 8: .*\s+- in line 12/,
+      /^No assignment .* changes `entries`\.\s+Its first value is on line 5: `entries = \[\];`\.\s+Calls on it may change it:\s+- on line 8: .*\s+- on line 12/,
     );
   });
 
@@ -75,26 +81,27 @@ describe('assignments', () => {
     'Change total',
     'Set nextId to 3',
     'What does total change?',
+    'What does reset set?',
     'Why is nextId changed?',
     'Where is the total changed by the user?',
   ])('for the model: %s', async (question) => expect(await ask(question, FILES)).toBeUndefined());
 });
 
 describe('exceptions', () => {
-  const THROWN = "`OverdraftError` is thrown in line 7: `if (cents < 0) throw new OverdraftError('x');`.";
+  const THROWN = 'Code that throws `OverdraftError`: `Ledger.add` (line 7).';
   const THROWERS =
-    'These throw directly in `src/ledger.ts`:\n\n- `Ledger.add`: `OverdraftError` (line 7)\n' +
-    '- `Ledger.each`: `one` (line 12) in an inner function\n\nWhat they call may throw, too.';
+    'Directly thrown in `src/ledger.ts`:\n\n- `Ledger.add` (line 7): `OverdraftError`\n' +
+    '- `Ledger.each` (line 12): `one` in an inner function\n\nWhat it calls may throw.';
   const THROWERS_PT =
-    'Lançam diretamente em `src/ledger.ts`:\n\n- `Ledger.add`: `OverdraftError` (linha 7)\n' +
-    '- `Ledger.each`: `one` (linha 12) em uma função interna\n\nO que chamam também pode lançar.';
+    'Lançado diretamente em `src/ledger.ts`:\n\n- `Ledger.add` (linha 7): `OverdraftError`\n' +
+    '- `Ledger.each` (linha 12): `one` em uma função interna\n\nO que é chamado pode lançar.';
   it.each([
     ['Where is `OverdraftError` thrown?', THROWN],
     ['Where is OverdraftError thrown?', THROWN],
     ['On which line is OverdraftError thrown?', THROWN],
     ['Which functions throw OverdraftError?', THROWN],
     ['Where is `OverdraftError` raised?', THROWN],
-    ['Onde é lançado o OverdraftError?', THROWN.replace('is thrown in line', 'é lançado na linha')],
+    ['Onde é lançado o OverdraftError?', 'Código que lança `OverdraftError`: `Ledger.add` (linha 7).'],
     ['Which methods can raise an exception?', THROWERS],
     ['which functions throw', THROWERS],
     ['Which errors can be thrown?', THROWERS],
@@ -104,17 +111,29 @@ describe('exceptions', () => {
     ['What throws in this file?', THROWERS],
     ['Quais métodos podem lançar uma exceção?', THROWERS_PT],
     ['Quais funções lançam erros?', THROWERS_PT],
-    ['What does add throw?', '`add` throws `OverdraftError` (line 7) directly.'],
-    ['Which exceptions can be thrown in add?', '`add` throws `OverdraftError` (line 7) directly.'],
-    ['Does add throw anything?', '`add` throws `OverdraftError` (line 7) directly.'],
+    [
+      'What does add throw?',
+      'Directly thrown in `add`: `Ledger.add` (line 7): `OverdraftError`. What it calls may throw.',
+    ],
+    [
+      'Which exceptions can be thrown in add?',
+      'Directly thrown in `add`: `Ledger.add` (line 7): `OverdraftError`. What it calls may throw.',
+    ],
+    [
+      'Does add throw anything?',
+      'Directly thrown in `add`: `Ledger.add` (line 7): `OverdraftError`. What it calls may throw.',
+    ],
     ['add lança alguma coisa?', undefined],
     ['O que pode ser lançado em add?', undefined],
     ['Does quiet throw?', '`quiet` throws nothing directly. What it calls may throw.'],
-    ['O que add lança?', '`add` lança `OverdraftError` (linha 7) diretamente.'],
+    [
+      'O que add lança?',
+      'Lançado diretamente em `add`: `Ledger.add` (linha 7): `OverdraftError`. O que é chamado pode lançar.',
+    ],
     ['Where is TypeError thrown?', '`TypeError` does not appear in `src/ledger.ts`.'],
     [
       'Where is Ledger thrown?',
-      'No `throw` or `raise` in `src/ledger.ts` names `Ledger`. Its name also appears in line 3: `export class Ledger {`.',
+      'No `throw` or `raise` in `src/ledger.ts` names `Ledger`. Its name also appears on line 3: `export class Ledger {`.',
     ],
   ])('%s', async (question, answer) => expect(await ask(question, FILES)).toBe(answer));
 
@@ -124,11 +143,11 @@ describe('exceptions', () => {
 
   test('a file that throws nothing says so', async () => {
     expect(await ask('Which functions throw?', { 'a.py': 'def f():\n    g()\n' })).toBe(
-      'Nothing in `a.py` throws directly. What it calls may throw.',
+      '`a.py` throws nothing directly. What it calls may throw.',
     );
   });
 
-  it.each(['Throw OverdraftError', 'Why does add throw?', 'How do I raise an exception?'])(
+  it.each(['Throw OverdraftError', 'Why does add throw?', 'Por que add lança?', 'How do I raise an exception?'])(
     'for the model: %s',
     async (question) => expect(await ask(question, FILES)).toBeUndefined(),
   );
@@ -147,13 +166,14 @@ describe('in all languages', () => {
   ] as const)('%s', async (path, text, name, lines, thrown) => {
     const files = { [path]: text };
     const said = (await ask('Where is n assigned?', files)) ?? '';
-    const found = [...said.split('Its first value')[0]!.matchAll(/in line (\d+)/g)].map(([, line]) => Number(line));
+    const found = [...said.split('Its first value')[0]!.matchAll(/line (\d+)/g)].map(([, line]) => Number(line));
     expect(found).toEqual(lines);
-    expect(await ask('Which functions change n?', files)).toContain(`\`${name}\` (line ${lines.at(-1)})`);
+    expect(said).toContain(`\`${name}\` (line ${lines.at(-1)})`);
+    expect(await ask('Which functions change n?', files)).toBe(said);
     expect(await ask('Which functions throw?', files)).toBe(
-      `These throw directly in \`${path}\`: \`${name}\`: \`Bad\` (line ${thrown}). What they call may throw, too.`,
+      `Directly thrown in \`${path}\`: \`${name}\` (line ${thrown}): \`Bad\`. What it calls may throw.`,
     );
-    expect(await ask('Where is Bad thrown?', files)).toMatch(new RegExp(`^\`Bad\` is thrown in line ${thrown}: `));
+    expect(await ask('Where is Bad thrown?', files)).toBe(`Code that throws \`Bad\`: \`${name}\` (line ${thrown}).`);
   });
 
   it.each([
@@ -161,21 +181,23 @@ describe('in all languages', () => {
     ['a.rs', 'impl A {\n    fn f(&mut self) {\n        self.n += 1;\n        panic!("x");\n    }\n}\n', 'A.f', 3, 4],
   ] as const)('%s panics', async (path, text, name, line, thrown) => {
     const files = { [path]: text };
-    expect(await ask('What changes n?', files)).toBe(`\`n\` is assigned by \`${name}\` (line ${line}).`);
-    expect(await ask('Which functions panic?', files)).toContain(`\`${name}\`: a value (line ${thrown})`);
+    expect(await ask('What changes n?', files)).toBe(`Assignments to \`n\`: \`${name}\` (line ${line}).`);
+    expect(await ask('Which functions panic?', files)).toContain(`\`${name}\` (line ${thrown}): a value`);
   });
 
   test('a shell script', async () => {
     const files = { 'a.sh': 'total=1\nadd() {\n  total=$((total + 1))\n  ((total += 2)); ((total == 3))\n}\n' };
     expect(await ask('Which functions change total?', files)).toBe(
-      '`total` is assigned by code outside functions (line 1) and `add` (line 3) (line 4).',
+      'Assignments to `total`: file level (line 1), `add` (line 3, line 4).',
     );
   });
 
   test('a long chain of assignments is read in linear time', async () => {
     const text = `let sum = 0;\n${'sum = sum + 1; box.list[3].b = -sum; if (!sum) throw new Error();\n'.repeat(4000)}`;
     const before = process.cpuUsage();
-    expect(await ask('Where is sum changed?', { 'a.ts': text })).toMatch(/^`sum` is assigned in lines 2, 3, /);
+    expect(await ask('Where is sum changed?', { 'a.ts': text })).toMatch(
+      /^Assignments to `sum`: file level \(line 2, line 3, .*, line 21, 3980 more\)/,
+    );
     // A quadratic walk takes minutes.
     expect(process.cpuUsage(before).user).toBeLessThan(10_000_000);
   });
@@ -186,20 +208,20 @@ test('overloads of a function are one definition', async () => {
     'export function load(path: string): string;\nexport function load(path: URL): string;\n' +
     'export function load(path: unknown) {\n  return String(path);\n}\nfunction one() {}\nclass A { one() {} }\n';
   expect(await ask('Where is load defined?', { 'a.ts': text })).toBe(
-    '`load` is defined in lines 1 to 3, with overloads: `export function load(path: string): string;`.',
+    '`load` is defined:\n\n- on line 1: `export function load(path: string): string;`\n- on line 2: `export function load(path: URL): string;`\n- on line 3: `export function load(path: unknown) {`',
   );
   expect(await ask('Onde está definida a função load?', { 'a.ts': text })).toBe(
-    'A definição de `load` está nas linhas 1 a 3, com sobrecargas: `export function load(path: string): string;`.',
+    'A definição de `load` está:\n\n- na linha 1: `export function load(path: string): string;`\n- na linha 2: `export function load(path: URL): string;`\n- na linha 3: `export function load(path: unknown) {`',
   );
   expect(await ask('Where is one defined?', { 'a.ts': text })).toBe(
-    '`one` is defined\n\n- in line 6: `function one() {}`\n- in line 7: `class A { one() {} }`',
+    '`one` is defined:\n\n- on line 6: `function one() {}`\n- on line 7: `class A { one() {} }`',
   );
 });
 
 test('a word of other questions can be the name', async () => {
   const files = { 'a.ts': 'export class Box {\n  /** Makes it new. */\n  update() {}\n  set(value) {}\n}\n' };
   expect(await ask('What does update do?', files)).toBe('The comment of `update` (line 3) says:\n\n> Makes it new.');
-  expect(await ask('Where is set defined?', files)).toBe('`set` is defined in line 4: `set(value) {}`.');
+  expect(await ask('Where is set defined?', files)).toBe('`Box.set` is defined on line 4: `set(value) {}`.');
   expect(await ask('What does write do?', files)).toBeUndefined();
 });
 

@@ -1,7 +1,7 @@
 /** `/outline`, `/where`, `/signature`, `/imports` and `/callers` are answered from the attached files. */
 import { beforeAll, describe, expect, it, test } from 'vitest';
 import { factsAsked } from '../../../engine/facts/ask.ts';
-import { FACT_COMMANDS } from '../../../engine/facts/factQuestions.ts';
+import { FACT_COMMANDS } from '../../../engine/facts/questions.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { MAX_TREES } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { isFactCommand } from '../../../src/chat/slash.ts';
@@ -20,21 +20,52 @@ const FILES = { 'src/shop.ts': SHOP };
 
 test('the answer has a note that it comes from the code', async () => {
   expect(await known('/where RATE', FILES)).toEqual({
-    text: '`RATE` is defined in line 5: `const RATE = 3;`.',
+    text: '`RATE` is defined on line 5: `const RATE = 3;`.',
     note: 'from the code of src/shop.ts, not written by the model',
     source: 'files',
   });
 });
 
 test.each([
-  ['/where Basket.add', '`add` is defined in line 3: `add(item: string): void {}`.'],
-  ['/where `add()`', '`add` is defined in line 3: `add(item: string): void {}`.'],
-  ['/WHERE RATE ', '`RATE` is defined in line 5: `const RATE = 3;`.'],
-  ['/callers add', "`add` is called in line 6: `new Basket().add('x');`."],
-  ['/where Gone.add', '`add` is defined in line 3: `add(item: string): void {}`.'],
+  ['/where Basket.add', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
+  ['/where `add()`', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
+  ['/WHERE RATE ', '`RATE` is defined on line 5: `const RATE = 3;`.'],
+  ['/callers add', 'Callers of `add`: file level (line 6).'],
+  ['/where Gone.add', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
   ['/where Basket.gone', '`gone` does not appear in `src/shop.ts`.'],
-  ['/where item', '`item` appears in line 3: `add(item: string): void {}`.'],
+  ['/where item', '`item` appears on line 3: `add(item: string): void {}`.'],
 ])('%s', async (command, answer) => expect(await ask(command, FILES)).toBe(answer));
+
+test('callers are named with their lines, and code outside functions is told apart', async () => {
+  const text = `import { load } from './a';
+class Shop {
+  stock = load(1);
+  restock() {
+    [2].forEach((n) => load(n));
+    load(3);
+  }
+}
+const sell = () => load(4);
+load(5);
+`;
+  expect(await ask('/callers load', { 'a.ts': text })).toBe(
+    'Callers of `load`: `Shop` (line 3), `Shop.restock` (line 5, line 6), `sell` (line 9), file level (line 10).',
+  );
+  const python = 'def load(): pass\ndef outer():\n    def inner():\n        load()\n    load()\nload()\n';
+  expect(await ask('/callers load', { 'a.py': python })).toBe(
+    'Callers of `load`: `inner` (line 4), `outer` (line 5), file level (line 6).',
+  );
+});
+
+test('structs and enums of other languages are types', async () => {
+  const types = 'Types:\n- `Job` (line 2)';
+  expect(await ask('/outline', { 'a.go': 'package a\ntype Job struct{}\n' })).toBe(`Outline of \`a.go\`:\n\n${types}`);
+  expect(await ask('Which classes are there?', { 'a.go': 'package a\ntype Job struct{}\n' })).toBe(
+    'Types of `a.go`: `Job` (line 2).',
+  );
+  expect(await ask('Which classes are there?', { 'a.go': 'package a\ntype Celsius float64\n' })).toBeUndefined();
+  expect(await ask('Which enums are there?', { 'a.py': 'class Color(Enum): pass\n' })).toBeUndefined();
+});
 
 test('a command without a name, or with several, asks for one', async () => {
   for (const command of ['/where', '/signature  ', '/callers add and more'])
@@ -47,7 +78,7 @@ test('a command without a name, or with several, asks for one', async () => {
 test('without a file the answer asks for one', async () => {
   for (const command of ['/outline', '/imports', '/where x'])
     expect(await known(command, {})).toEqual({
-      text: 'No file is attached. Open a file, or attach one.',
+      text: 'No file is attached. Open or attach one.',
       source: 'unattached',
     });
 });
@@ -63,11 +94,11 @@ test('other messages that begin with a slash are no commands', () => {
 
 test('what is not read in a language is named, and the text is searched', async () => {
   const files = { 'main.go': 'package main\nfunc run() {}\n' };
-  const none = '`main.go`: this command works for TypeScript, JavaScript and Python files only.';
+  const none = '`main.go`: this command reads TypeScript, JavaScript, Python.';
   expect(await ask('/outline', files)).toBe('Outline of `main.go`:\n\nFunctions:\n- `run` (line 2)');
-  expect(await ask('/where run', files)).toBe('`run` is defined in line 2: `func run() {}`.');
+  expect(await ask('/where run', files)).toBe('`run` is defined on line 2: `func run() {}`.');
   expect(await ask('/imports', files)).toBe(none);
-  expect(await ask('/signature run', files)).toBe(`${none}\n\n\`run\` is defined in line 2: \`func run() {}\`.`);
+  expect(await ask('/signature run', files)).toBe(`${none}\n\n\`run\` is defined on line 2: \`func run() {}\`.`);
   expect(await known('/where gone', { 'main.txt': 'run' })).toMatchObject({
     text: '`gone` does not appear in `main.txt`.',
     note: 'from a text search in main.txt, not written by the model',
@@ -89,10 +120,10 @@ describe('of several files', () => {
     ['/imports', 'Imports of `src/a.py`: `os` (line 1).\n\nImports of `src/b.js`: `./a` (line 1).'],
     [
       '/where load',
-      '`src/a.py`: `load` is defined in line 2: `def load(): pass`.\n\n`src/b.js`: `load` is imported from `./a` (line 1).',
+      '`src/a.py`: `load` is defined on line 2: `def load(): pass`.\n\n`src/b.js`: `load` is imported from `./a` (line 1).',
     ],
-    ['/where A', '`src/a.py`: `A` is defined in line 3: `class A: pass`.'],
-    ['/where gone', '`gone` does not appear in `src/a.py` or `src/b.js`.'],
+    ['/where A', '`src/a.py`: `A` is defined on line 3: `class A: pass`.'],
+    ['/where gone', '`gone` does not appear in `src/a.py`, `src/b.js`.'],
   ])('%s', async (command, answer) => expect(await ask(command, TWO)).toBe(answer));
 
   it('attached files that are not open count, selections do not', async () => {
@@ -101,10 +132,10 @@ describe('of several files', () => {
       { path: 'src/c.ts', text: 'hidden();', startLine: 3 },
     ];
     expect(await ask('/where other', FILES, { snippets })).toBe(
-      '`src/b.ts`: `other` is defined in line 1: `export const other = 1;`.',
+      '`src/b.ts`: `other` is defined on line 1: `export const other = 1;`.',
     );
     expect(await ask('/where hidden', FILES, { snippets })).toBe(
-      '`hidden` does not appear in `src/shop.ts` or `src/b.ts`.',
+      '`hidden` does not appear in `src/shop.ts`, `src/b.ts`.',
     );
   });
 
@@ -138,8 +169,8 @@ test('answers are in Portuguese for a Portuguese user', async () => {
     'Importações de `src/shop.ts`: `./money` (linha 1).',
     'A definição de `RATE` está na linha 5: `const RATE = 3;`.',
     '`gone` não aparece em `src/shop.ts`.',
-    '`add` recebe `item` (linha 3): `add(item: string): void`.',
-    "`add` é chamado na linha 6: `new Basket().add('x');`.",
-    'Que nome? Escreva-o depois do comando: `/where NOME`.',
+    'A assinatura de `add` está na linha 3: `add(item: string): void`.',
+    'Quem chama `add`: nível do arquivo (linha 6).',
+    'Que nome? Escreva `/where NOME`.',
   ]);
 });

@@ -39,33 +39,33 @@ const LIMIT = 3;
   it.each<[string, string | undefined]>([
     [
       '/outline',
-      'Outline of `src/store.ts`:\n\nClasses:\n- `Store` (line 5): `#count` (line 6), `limit` (line 7), `constructor` (line 8), `size` (line 11), `flush` (line 14) and `close` (line 18)\n\nFunctions:\n- `join` (line 21)\n- `take` (line 22)\n- `over` (line 23)\n\nTypes:\n- `Closable` (line 27): `close` (line 28)\n\nVariables:\n- `LIMIT` (line 30)',
+      'Outline of `src/store.ts`:\n\nClasses:\n- `Store` (line 5): `#count` (line 6), `limit` (line 7), `constructor` (line 8), `size` (line 11), `flush` (line 14), `close` (line 18)\n\nFunctions:\n- `join` (line 21)\n- `take` (line 22)\n- `over` (line 23)\n\nTypes:\n- `Closable` (line 27): `close` (line 28)\n\nVariables:\n- `LIMIT` (line 30)',
     ],
     [
       '/imports',
-      'Imports of `src/store.ts`: `node:fs` (line 1) and `./row` (line 2). Inside functions or blocks: `./late` (line 16). It exports from `./other` (line 3).',
+      'Imports of `src/store.ts`: `node:fs` (line 1), `./row` (line 2). Inside functions or blocks: `./late` (line 16). It exports from `./other` (line 3).',
     ],
-    ['/where LIMIT', '`LIMIT` is defined in line 30: `const LIMIT = 3;`.'],
+    ['/where LIMIT', '`LIMIT` is defined on line 30: `const LIMIT = 3;`.'],
     ['/where Line', '`Line` is imported from `./row` (line 2).'],
-    ['/where close', '`close` is defined\n\n- in line 18: `abstract close(): void;`\n- in line 28: `close(): void;`'],
-    ['/where rest', '`rest` appears in line 14: `flush(force?: boolean, ...rest: string[]): Promise<void> {`.'],
-    ['/where Store.close', '`close` is defined in line 18: `abstract close(): void;`.'],
+    ['/where close', '`close` is defined:\n\n- on line 18: `abstract close(): void;`\n- on line 28: `close(): void;`'],
+    ['/where rest', '`rest` appears on line 14: `flush(force?: boolean, ...rest: string[]): Promise<void> {`.'],
+    ['/where Store.close', '`Store.close` is defined on line 18: `abstract close(): void;`.'],
     ['/where gone', '`gone` does not appear in `src/store.ts`.'],
     [
       '/signature flush',
-      '`flush` takes `force` and `...rest` (line 14): `flush(force?: boolean, ...rest: string[]): Promise<void>`.',
+      'The signature of `flush` is on line 14: `flush(force?: boolean, ...rest: string[]): Promise<void>`.',
     ],
     [
       '/signature Store',
-      '`Store` takes `path` and `limit` (line 8): `constructor(private readonly path: string, limit = 10)`.',
+      'The signature of `Store` is on line 8: `constructor(private readonly path: string, limit = 10)`.',
     ],
-    ['/signature join', "`join` takes `left` and `right` (line 21): `join = (left: string, right = 'x')`."],
+    ['/signature join', "The signature of `join` is on line 21: `join = (left: string, right = 'x')`."],
     [
       '/signature over',
-      '`over` takes `a` (line 23): `function over(a: string): string`. `over` takes `a` and `b` (line 24): `function over(a: string, b?: number): string`.',
+      'The signature of `over` is on line 23: `function over(a: string): string`. The signature of `over` is on line 24: `function over(a: string, b?: number): string`.',
     ],
-    ['/signature LIMIT', '`LIMIT` is declared (line 30): `LIMIT = 3`.'],
-    ['/signature Closable', '`Closable` is declared (line 27): `interface Closable`.'],
+    ['/signature LIMIT', 'The signature of `LIMIT` is on line 30: `LIMIT = 3`.'],
+    ['/signature Closable', 'The signature of `Closable` is on line 27: `interface Closable`.'],
     ['/callers LIMIT', 'In `src/store.ts`, `LIMIT` appears only where it is defined.'],
     ['/callers inner', '`inner` is not called in `src/store.ts`.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/store.ts': TEXT })).toBe(answer));
@@ -88,18 +88,18 @@ module.exports = class Queue extends Pool {
     ['/outline', 'Outline of `lib/pool.js`:\n\nFunctions:\n- `load` (line 4)\n- `Pool` (line 7): `drain` (line 8)'],
     [
       '/imports',
-      'Imports of `lib/pool.js`: `fs` (line 2) and `path` (line 3). Inside functions or blocks: `late` (line 5).',
+      'Imports of `lib/pool.js`: `fs` (line 2), `path` (line 3). Inside functions or blocks: `late` (line 5).',
     ],
     ['/where read', '`read` is imported from `fs` (line 2).'],
     [
       '/signature load',
-      '`load` takes `file`, `{ deep = true }` and `done` (line 4): `exports.load = function load(file, { deep = true } = {}, done = () => {})`.',
+      'The signature of `load` is on line 4: `exports.load = function load(file, { deep = true } = {}, done = () => {})`.',
     ],
-    ['/signature drain', '`drain` takes `now` (line 8): `Pool.prototype.drain = function (now = false)`.'],
-    ['/where drain', '`drain` is defined in line 8: `Pool.prototype.drain = function (now = false) {};`.'],
+    ['/signature drain', 'The signature of `drain` is on line 8: `Pool.prototype.drain = function (now = false)`.'],
+    ['/where drain', '`Pool.drain` is defined on line 8: `Pool.prototype.drain = function (now = false) {};`.'],
     [
       '/callers Pool',
-      '`Pool` is not called in `lib/pool.js`. Its name also appears\n\n- in line 8: `Pool.prototype.drain = function (now = false) {};`\n- in line 9: `module.exports = class Queue extends Pool {`',
+      '`Pool` is not called in `lib/pool.js`.\n\nIts name also appears:\n\n- on line 8: `Pool.prototype.drain = function (now = false) {};`\n- on line 9: `module.exports = class Queue extends Pool {`',
     ],
   ])('%s', async (question, answer) => expect(await ask(question, { 'lib/pool.js': TEXT })).toBe(answer));
 });
@@ -133,24 +133,24 @@ LIMIT = 3
   it.each<[string, string | undefined]>([
     [
       '/outline',
-      'Outline of `src/reader.py`:\n\nClasses:\n- `Reader` (line 7): `depth` (line 8), `__init__` (line 10), `name` (line 14) and `make` (line 18)\n\nFunctions:\n- `fetch` (line 21)\n\nVariables:\n- `LIMIT` (line 24)',
+      'Outline of `src/reader.py`:\n\nClasses:\n- `Reader` (line 7): `depth` (line 8), `__init__` (line 10), `name` (line 14), `make` (line 18)\n\nFunctions:\n- `fetch` (line 21)\n\nVariables:\n- `LIMIT` (line 24)',
     ],
     [
       '/imports',
-      'Imports of `src/reader.py`: `__future__` (line 1), `os.path` (line 2), `sys` (line 2) and `typing` (line 3). Inside functions or blocks: `json` (line 11).',
+      'Imports of `src/reader.py`: `__future__` (line 1), `os.path` (line 2), `sys` (line 2), `typing` (line 3). Inside functions or blocks: `json` (line 11).',
     ],
     ['/where p', '`p` is imported from `os.path` (line 2).'],
-    ['/where depth', '`depth` is defined in line 8: `depth: int = 3`.'],
+    ['/where depth', '`Reader.depth` is defined on line 8: `depth: int = 3`.'],
     [
       '/signature Reader',
-      '`Reader` takes `path`, `mode` and `**options` (line 10): `def __init__(self, path: str, *, mode="r", **options: Any) -> None`.',
+      'The signature of `Reader` is on line 10: `def __init__(self, path: str, *, mode="r", **options: Any) -> None`.',
     ],
-    ['/signature make', '`make` takes `cls_name` and `*args` (line 18): `def make(cls_name, *args)`.'],
+    ['/signature make', 'The signature of `make` is on line 18: `def make(cls_name, *args)`.'],
     [
       '/signature fetch',
-      '`fetch` takes `url` and `timeout` (line 21): `async def fetch(url: str, timeout: float = 5.0) -> "Any"`.',
+      'The signature of `fetch` is on line 21: `async def fetch(url: str, timeout: float = 5.0) -> "Any"`.',
     ],
-    ['/signature name', '`name` takes no parameters (line 14): `def name(self) -> str`.'],
+    ['/signature name', 'The signature of `name` is on line 14: `def name(self) -> str`.'],
     ['/callers fetch', '`fetch` is not called in `src/reader.py`.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/reader.py': TEXT })).toBe(answer));
 });
@@ -172,16 +172,16 @@ class Box extends Base {
 class Plain { go() {} }
 `;
   it.each<[string, string | undefined]>([
-    ['What fields does `Row` have?', 'Fields of `Row` (line 1): `id` and `line`.'],
+    ['What fields does `Row` have?', 'Fields of `Row`: `id` (line 1), `line` (line 1).'],
     [
       'What fields does `Box` have?',
-      'Accessors of `Box` (line 3): `size`. Fields of `Box` (line 3): `count`, `width`, `run`, `late`, `path` and `kept`. `Box` may inherit more.',
+      'Accessors of `Box`: `size` (line 12). Fields of `Box`: `count` (line 4), `width` (line 5), `run` (line 6), `late` (line 6), `path` (line 7), `kept` (line 12). `Box` extends `Base`.',
     ],
-    ['What fields does `Plain` have?', 'Fields of `Plain` (line 14): none.'],
-    ['What methods does `Row` have?', 'Methods of `Row` (line 1): `read`.'],
+    ['What fields does `Plain` have?', 'Fields of `Plain`: none.'],
+    ['What methods does `Row` have?', 'Methods of `Row`: `read` (line 1).'],
     [
       'What members does `Box` have?',
-      'Methods of `Box` (line 3): `constructor`. Accessors of `Box` (line 3): `size`. Fields of `Box` (line 3): `count`, `width`, `run`, `late`, `path` and `kept`. `Box` may inherit more.',
+      'Methods of `Box`: `constructor` (line 7). Accessors of `Box`: `size` (line 12). Fields of `Box`: `count` (line 4), `width` (line 5), `run` (line 6), `late` (line 6), `path` (line 7), `kept` (line 12). `Box` extends `Base`.',
     ],
     ['What fields does `Pair` have?', undefined],
   ])('%s', async (question, answer) => expect(await ask(question, { 'a.ts': TEXT })).toBe(answer));
@@ -193,19 +193,19 @@ describe('fields that methods assign', () => {
       'class Pool:\n    a, b = 1, 2\n',
       'a.py',
       'What fields does `Pool` have?',
-      'Fields of `Pool` (line 1): `a` and `b`.',
+      'Fields of `Pool`: `a` (line 2), `b` (line 2).',
     ],
     [
       'interface Pool { on: { click: string }; get size(): number }\n',
       'a.ts',
       'What fields does `Pool` have?',
-      'Accessors of `Pool` (line 1): `size`. Fields of `Pool` (line 1): `on`.',
+      'Accessors of `Pool`: `size` (line 1). Fields of `Pool`: `on` (line 1).',
     ],
     [
       'class Pool {\n  constructor(size) {\n    this.size = size;\n    const add = () => { this.all ??= []; };\n  }\n}\n',
       'a.js',
       'What fields does `Pool` have?',
-      'Fields of `Pool` (line 1): `size` and `all`.',
+      'Fields of `Pool`: `size` (line 3), `all` (line 4).',
     ],
     [
       'class Pool {\n  constructor(options) {\n    Object.assign(this, options);\n  }\n}\n',
@@ -217,21 +217,21 @@ describe('fields that methods assign', () => {
       'class Pool {\n  go() { [this.a, { b: this.b }] = pair; }\n}\nPool.limit = 3;\nPool.make = () => 1;\nother.size = 2;\n',
       'a.js',
       'What fields does `Pool` have?',
-      'Fields of `Pool` (line 1): `a`, `b` and `limit`.',
+      'Fields of `Pool`: `a` (line 2), `b` (line 2), `limit` (line 4).',
     ],
     [
       'class Pool:\n    @classmethod\n    def make(cls):\n        cls.made, (cls.x, other.y) = 1, (2, 3)\nPool.limit = 3\n',
       'a.py',
       'What fields does `Pool` have?',
-      'Fields of `Pool` (line 1): `made`, `x` and `limit`.',
+      'Fields of `Pool`: `made` (line 4), `x` (line 4), `limit` (line 5).',
     ],
   ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
 });
 
 it.each<[string, string, string]>([
-  ["def f(a='#'):\n    # adds\n    return a\n", 'a.py', "`f` takes `a` (line 1): `def f(a='#')`."],
-  ['def f(a): # adds\n    return a\n', 'a.py', '`f` takes `a` (line 1): `def f(a)`.'],
-  ['function f(a) /* adds */ // b\n{ return a; }\n', 'a.ts', '`f` takes `a` (line 1): `function f(a)`.'],
+  ["def f(a='#'):\n    # adds\n    return a\n", 'a.py', "The signature of `f` is on line 1: `def f(a='#')`."],
+  ['def f(a): # adds\n    return a\n', 'a.py', 'The signature of `f` is on line 1: `def f(a)`.'],
+  ['function f(a) /* adds */ // b\n{ return a; }\n', 'a.ts', 'The signature of `f` is on line 1: `function f(a)`.'],
 ])('a comment before the body is no part of the declaration: %j', async (text, path, answer) =>
   expect(await ask('/signature f', { [path]: text })).toBe(answer),
 );
@@ -242,31 +242,31 @@ describe('calls by name', () => {
       "import { parse } from './parse';\nfunction add(a) { return parse(a) ?? JSON.parse(a); }\nnew Set().add(1).add(2);\n",
       'a.ts',
       '/callers parse',
-      '`parse` is called in line 2: `function add(a) { return parse(a) ?? JSON.parse(a); }`.',
+      'Callers of `parse`: `add` (line 2).',
     ],
     [
       "import { parse } from './parse';\nfunction add(a) { return parse(a) ?? JSON.parse(a); }\nnew Set().add(1).add(2);\n",
       'a.ts',
       '/callers add',
-      '`add` is not called in `a.ts`. Its name also appears in line 3: `new Set().add(1).add(2);`.',
+      '`add` is not called in `a.ts`. Its name also appears on line 3: `new Set().add(1).add(2);`.',
     ],
     [
       'function load() {}\nawait load<Row>(1);\nload!(2);\n(load)(3);\nload?.(4);\nnew load<Row>(5);\n(await load)(6);\nload`x`;\n(load as any)(7);\n',
       'a.ts',
       '/callers load',
-      '`load` is called in lines 2, 3, 4, 5, 6, 7 and 8. Its name also appears in line 9: `(load as any)(7);`.',
+      'Callers of `load`: file level (line 2, line 3, line 4, line 5, line 6, line 7, line 8). Its name also appears on line 9: `(load as any)(7);`.',
     ],
     [
       'from a import load\n@load(1)\ndef f():\n    return self.load()\n',
       'a.py',
       '/callers load',
-      '`load` is called in line 2: `@load(1)`. Its name also appears in line 4: `return self.load()`.',
+      'Callers of `load`: file level (line 2). Its name also appears on line 4: `return self.load()`.',
     ],
     [
       'from a import load\n@load(1)\ndef f():\n    return self.load()\n',
       'a.py',
       '/callers self.load',
-      '`load` is called in line 4: `return self.load()`.',
+      'Callers of `load`: `f` (line 4).',
     ],
   ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
 });
@@ -282,15 +282,15 @@ describe('a file with syntax errors', () => {
   it.each<[string, string | undefined]>([
     [
       '/outline',
-      'Outline of `a.ts`:\n\nClasses:\n- `Half` (line 1): `one` (line 2)\n\nThe file has syntax errors, so there may be more.',
+      'Outline of `a.ts`:\n\nClasses:\n- `Half` (line 1): `one` (line 2)\n\nThe file has syntax errors: there may be more.',
     ],
-    ['/signature last', '`last` appears in line 5: `last() { return 1; }`.'],
-    ['/callers last', '`last` appears in line 5: `last() { return 1; }`.'],
+    ['/signature last', '`last` appears on line 5: `last() { return 1; }`.'],
+    ['/callers last', '`last` appears on line 5: `last() { return 1; }`.'],
     ['What methods does `Half` have?', undefined],
-    ['Which class does `one` belong to?', undefined],
+    ['Which class does `one` belong to?', '`one` is defined on line 2: `one(x) {`.'],
     [
       'Which functions are defined?',
-      'Functions of `a.ts`: none at the top level. The file has syntax errors, so there may be more.',
+      'Functions of `a.ts` at the top level: none. The file has syntax errors: there may be more.',
     ],
   ])('%s', async (question, answer) => expect(await ask(question, { 'a.ts': TEXT })).toBe(answer));
 });
@@ -303,7 +303,7 @@ class Box(Base, \\
     Other): pass
 `;
   it.each<[string, string | undefined]>([
-    ['/signature show', '`show` takes `a` and `b` (line 1): `def show(a, \\ b=1)`.'],
-    ['What does Box extend?', '`Box` extends `Base` and `Other` (line 4).'],
+    ['/signature show', 'The signature of `show` is on line 1: `def show(a, \\ b=1)`.'],
+    ['What does Box extend?', '`Box` extends `Base`, `Other`.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'a.py': TEXT })).toBe(answer));
 });

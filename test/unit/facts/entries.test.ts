@@ -80,14 +80,14 @@ describe('answers', () => {
   };
   const YAML = { 'deploy.yaml': 'version: 1\nservices:\n  web:\n    image: x\n  db:\n' };
   const MD = { 'docs/guide.md': '# Guide\n\n## Use\n' };
-  const TABLES = 'Tables of `db/schema.sql`: `a` (line 2) and `s.c` (line 3).';
+  const TABLES = 'Tables of `db/schema.sql`: `a` (line 2), `s.c` (line 3).';
   it.each<[string, Record<string, string>, string | undefined]>([
     ['Which tables are defined here?', SQL, TABLES],
     ['What tables does this file have?', SQL, TABLES],
-    ['Quais tabelas são definidas neste arquivo?', SQL, 'Tabelas de `db/schema.sql`: `a` (linha 2) e `s.c` (linha 3).'],
+    ['Quais tabelas são definidas neste arquivo?', SQL, 'Tabelas de `db/schema.sql`: `a` (linha 2), `s.c` (linha 3).'],
     ['Which indexes are defined?', SQL, 'Indexes of `db/schema.sql`: none.'],
-    ['Where is c defined?', SQL, '`c` is defined in line 3: `CREATE TABLE s.c (d int);`.'],
-    ['Where is the table c defined?', SQL, '`c` is defined in line 3: `CREATE TABLE s.c (d int);`.'],
+    ['Where is c defined?', SQL, '`s.c` is defined on line 3: `CREATE TABLE s.c (d int);`.'],
+    ['Where is the table c defined?', SQL, '`s.c` is defined on line 3: `CREATE TABLE s.c (d int);`.'],
     [
       'What does this file define?',
       MD,
@@ -98,27 +98,23 @@ describe('answers', () => {
     [
       'What are the top-level keys?',
       YAML,
-      'Top-level keys of `deploy.yaml`: `version` (line 1) and `services` (line 2).',
+      'Keys of `deploy.yaml` at the top level: `version` (line 1), `services` (line 2).',
     ],
     [
       'Quais são as chaves?',
       YAML,
-      'Chaves do nível superior de `deploy.yaml`: `version` (linha 1) e `services` (linha 2).',
+      'Chaves de `deploy.yaml` no nível do arquivo: `version` (linha 1), `services` (linha 2).',
     ],
-    ['Where is web defined?', YAML, '`web` is defined in line 3: `web:`.'],
+    ['Where is web defined?', YAML, '`web` is defined on line 3: `web:`.'],
     ['Which tables are defined?', YAML, undefined],
-    ['Where is image set?', YAML, '`image` is defined in line 4: `image: x`.'],
-    ['Where is the section Use?', MD, '`Use` is defined in line 3: `## Use`.'],
+    ['Where is image set?', YAML, '`image` is defined on line 4: `image: x`.'],
+    ['Where is the section Use?', MD, '`Use` is defined on line 3: `## Use`.'],
     ['How many tables are there?', SQL, TABLES],
-    [
-      'Which tables are there?',
-      { 'a.toml': 'x = 1\n[a]\n[[b]]\n' },
-      'Tables of `a.toml`: `a` (line 2) and `b` (line 3).',
-    ],
-    ['Which sections are there?', { 'a.toml': 'x = 1\n' }, 'Tables of `a.toml`: none.'],
-    ['Where is `runs-on`?', { 'a.yml': 'runs-on: x\n' }, '`runs-on` is defined in line 1: `runs-on: x`.'],
-    ['Which headings does this file have?', MD, 'Headings of `docs/guide.md`: `Guide` (line 1) and `Use` (line 3).'],
-    ['Quais títulos há?', MD, 'Títulos de `docs/guide.md`: `Guide` (linha 1) e `Use` (linha 3).'],
+    ['Which tables are there?', { 'a.toml': 'x = 1\n[a]\n[[b]]\n' }, 'Tables of `a.toml`: `a` (line 2), `b` (line 3).'],
+    ['Which tables are there?', { 'a.toml': 'x = 1\n' }, 'Tables of `a.toml`: none.'],
+    ['Where is `runs-on`?', { 'a.yml': 'runs-on: x\n' }, '`runs-on` is defined on line 1: `runs-on: x`.'],
+    ['Which headings does this file have?', MD, 'Headings of `docs/guide.md`: `Guide` (line 1), `Use` (line 3).'],
+    ['Quais títulos há?', MD, 'Títulos de `docs/guide.md`: `Guide` (linha 1), `Use` (linha 3).'],
     ['Which tables are defined?', { 'a.sql': '' }, 'Tables of `a.sql`: none.'],
     ['Which keys are there?', { 'a.md': '' }, undefined],
   ])('%s %j', async (question, files, answer) => expect(await ask(question, files)).toBe(answer));

@@ -26,31 +26,31 @@ function printAll() { return format(3); }
 const FILES = { 'src/shop.ts': SHOP };
 
 describe('each intent', () => {
-  const FORMAT = '`format` takes `cents` (line 13): `function format(cents: number)`.';
-  const FUNCTIONS = 'Functions of `src/shop.ts`: `format` (line 13) and `printAll` (line 17).';
+  const FORMAT = 'The signature of `format` is on line 13: `function format(cents: number)`.';
+  const FUNCTIONS = 'Functions of `src/shop.ts`: `format` (line 13), `printAll` (line 17).';
   const METHODS =
-    'Methods of `Basket` (line 6): `constructor` and `add`. Accessors of `Basket` (line 6): `total`. `Basket` may inherit more.';
-  const CALLED = '`format` is called in line 17: `function printAll() { return format(3); }`.';
-  const BASE = '`Basket` extends `Map` (line 6).';
-  const OWNER = '`add` is a method of `Basket` (line 10).';
-  const RETURNS = "`format` returns `null` (line 14) or `cents + ' EUR'` (line 15).";
+    'Methods of `Basket`: `constructor` (line 8), `add` (line 10). Accessors of `Basket`: `total` (line 11). `Basket` extends `Map`.';
+  const CALLED = 'Callers of `format`: `printAll` (line 17).';
+  const BASE = '`Basket` extends `Map`.';
+  const OWNER = '`Basket.add` is defined on line 10: `add(item: string, count = 1): void {}`.';
+  const RETURNS = "`format` returns `null` (line 14), `cents + ' EUR'` (line 15).";
   it.each([
     ['Which functions does this file define?', FUNCTIONS],
     ['what functions are there in shop.ts', FUNCTIONS],
     ['How many functions does this file define?', FUNCTIONS],
     ['Is there a function called remove?', '`remove` does not appear in `src/shop.ts`.'],
     ['Does remove exist?', '`remove` does not appear in `src/shop.ts`.'],
-    ['What is the value of `limit`?', '`limit` is defined in line 7: `limit = 10;`.'],
+    ['What is the value of `limit`?', '`Basket.limit` is defined on line 7: `limit = 10;`.'],
     ['Where is limit used?', 'In `src/shop.ts`, `limit` appears only where it is defined.'],
     ['list all functions', FUNCTIONS],
     [
       'Which classes and types are defined?',
-      'Classes of `src/shop.ts`: `Basket` (line 6). Types of `src/shop.ts`: none at the top level.',
+      'Classes of `src/shop.ts`: `Basket` (line 6). Types of `src/shop.ts` at the top level: none.',
     ],
-    ['Where is printAll defined?', '`printAll` is defined in line 17: `function printAll() { return format(3); }`.'],
+    ['Where is printAll defined?', '`printAll` is defined on line 17: `function printAll() { return format(3); }`.'],
     [
       'On which line is the format function declared?',
-      '`format` is defined in line 13: `export function format(cents: number) {`.',
+      '`format` is defined on line 13: `export function format(cents: number) {`.',
     ],
     ['Where does Money come from?', '`Money` is imported from `./money` (line 3).'],
     ['What parameters does format take?', FORMAT],
@@ -59,9 +59,10 @@ describe('each intent', () => {
     ['What does format return?', RETURNS],
     ['What is the return type of Basket.add?', '`add` returns `void` (line 10).'],
     ['What does this file import?', 'Imports of `src/shop.ts`: `./money` (line 3).'],
-    ['what does it export?', 'Exports of `src/shop.ts`: `Basket` (line 6) and `format` (line 13).'],
+    ['what does it export?', 'Exports of `src/shop.ts`: `Basket` (line 6), `format` (line 13).'],
     ['Which functions are exported?', 'Exports (functions) of `src/shop.ts`: `format` (line 13).'],
     ['What calls format?', CALLED],
+    ['Which methods call format?', CALLED],
     ['Where is format used?', CALLED],
     ['Which methods does Basket have?', METHODS],
     ['What is the base class of Basket?', BASE],
@@ -82,12 +83,21 @@ describe('each intent', () => {
     ['What does Money do?', '`Money` is imported from `./money` (line 3).'],
     [
       'What does format do?',
-      'No comment says what `format` does. `format` takes `cents` (line 13): `function format(cents: number)`. ' +
-        "`format` returns `null` (line 14) or `cents + ' EUR'` (line 15).",
+      'No comment says what `format` does. The signature of `format` is on line 13: `function format(cents: number)`. ' +
+        "`format` returns `null` (line 14), `cents + ' EUR'` (line 15).",
     ],
-    ['What is the type of `cents` in `format`?', '`cents` of `format` has the type `number` (line 13).'],
-    ['What does `count` default to in `add`?', '`count` of `add` defaults to `1` (line 10).'],
-    ['What is the default value of item in add?', '`item` of `add` has no default value (line 10).'],
+    [
+      'What is the type of `cents` in `format`?',
+      'The signature of `format` is on line 13: `function format(cents: number)`.',
+    ],
+    [
+      'What does `count` default to in `add`?',
+      'The signature of `add` is on line 10: `add(item: string, count = 1): void`.',
+    ],
+    [
+      'What is the default value of item in add?',
+      'The signature of `add` is on line 10: `add(item: string, count = 1): void`.',
+    ],
   ])('%s', async (question, answer) => {
     expect(await ask(question, FILES)).toBe(answer);
     // Of one line, of a whole conversation, with other marks at the end.
@@ -100,33 +110,45 @@ describe('each intent', () => {
   });
 
   it.each([
-    ['Quais funções este arquivo define?', 'Funções de `src/shop.ts`: `format` (linha 13) e `printAll` (linha 17).'],
-    ['Quantas funções há?', 'Funções de `src/shop.ts`: `format` (linha 13) e `printAll` (linha 17).'],
+    ['Quais funções este arquivo define?', 'Funções de `src/shop.ts`: `format` (linha 13), `printAll` (linha 17).'],
+    ['Quantas funções há?', 'Funções de `src/shop.ts`: `format` (linha 13), `printAll` (linha 17).'],
     ['Existe uma função chamada remove?', '`remove` não aparece em `src/shop.ts`.'],
-    ['quais funcoes ha neste arquivo', 'Funções de `src/shop.ts`: `format` (linha 13) e `printAll` (linha 17).'],
+    ['quais funcoes ha neste arquivo', 'Funções de `src/shop.ts`: `format` (linha 13), `printAll` (linha 17).'],
     [
       'Onde está definida a função printAll?',
       'A definição de `printAll` está na linha 17: `function printAll() { return format(3); }`.',
     ],
-    ['Quais são os parâmetros de format()?', '`format` recebe `cents` (linha 13): `function format(cents: number)`.'],
-    ['O que format retorna?', "`format` retorna `null` (linha 14) ou `cents + ' EUR'` (linha 15)."],
+    [
+      'Quais são os parâmetros de format()?',
+      'A assinatura de `format` está na linha 13: `function format(cents: number)`.',
+    ],
+    ['O que format retorna?', "`format` retorna `null` (linha 14), `cents + ' EUR'` (linha 15)."],
     ['O que este arquivo importa?', 'Importações de `src/shop.ts`: `./money` (linha 3).'],
-    ['O que este arquivo exporta?', 'Exportações de `src/shop.ts`: `Basket` (linha 6) e `format` (linha 13).'],
-    ['Quem chama format?', '`format` é chamado na linha 17: `function printAll() { return format(3); }`.'],
-    ['Onde format é usado?', '`format` é chamado na linha 17: `function printAll() { return format(3); }`.'],
+    ['O que este arquivo exporta?', 'Exportações de `src/shop.ts`: `Basket` (linha 6), `format` (linha 13).'],
+    ['Quem chama format?', 'Quem chama `format`: `printAll` (linha 17).'],
+    ['Onde format é usado?', 'Quem chama `format`: `printAll` (linha 17).'],
     [
       'Quais campos Basket tem?',
-      'Acessores de `Basket` (linha 6): `total`. Campos de `Basket` (linha 6): `limit` e `owner`. `Basket` pode herdar outros.',
+      'Acessores de `Basket`: `total` (linha 11). Campos de `Basket`: `limit` (linha 7), `owner` (linha 8). `Basket` herda de `Map`.',
     ],
-    ['Qual é a classe base de Basket?', '`Basket` herda de `Map` (linha 6).'],
-    ['A qual classe pertence add?', '`add` é um método de `Basket` (linha 10).'],
+    ['Qual é a classe base de Basket?', '`Basket` herda de `Map`.'],
+    [
+      'A qual classe pertence add?',
+      'A definição de `Basket.add` está na linha 10: `add(item: string, count = 1): void {}`.',
+    ],
     ['O que faz a classe Basket?', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
     ['O que faz Basket?', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
     ['Me explica o que Basket faz', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
     ['O que é Basket?', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
     ['Onde está `gone`?', '`gone` não aparece em `src/shop.ts`.'],
-    ['Qual é o tipo de `cents` em `format`?', '`cents` de `format` é do tipo `number` (linha 13).'],
-    ['Qual é o valor padrão de count em add?', 'O valor padrão de `count` de `add` é `1` (linha 10).'],
+    [
+      'Qual é o tipo de `cents` em `format`?',
+      'A assinatura de `format` está na linha 13: `function format(cents: number)`.',
+    ],
+    [
+      'Qual é o valor padrão de count em add?',
+      'A assinatura de `add` está na linha 10: `add(item: string, count = 1): void`.',
+    ],
   ])('%s', async (question, answer) => expect(await ask(question, FILES)).toBe(answer));
 });
 
@@ -151,7 +173,6 @@ const OTHERS = [
   'Which functions are unused?',
   'Which functions are not exported?',
   'Which functions does format use?',
-  'Which methods call format?',
   'Which methods of Basket are async?',
   'Is format exported?',
   'Is add async?',
@@ -213,7 +234,9 @@ test('property: no answer names anything that the question did not name', async 
       const answer = await known(picked.join(' '), FILES);
       if (!answer) return;
       const asked = own.filter((name) => picked.some((word) => word.replace(/[`()]/g, '') === name));
-      const subject = /^(?:The comment of |(?:Methods|Accessors|Fields) of )?`([\w.]+)`/.exec(answer.text)?.[1];
+      const subject = /^(?:The (?:comment|signature) of |(?:Methods|Accessors|Fields|Callers) of )?`([\w.]+)`/.exec(
+        answer.text,
+      )?.[1];
       expect(asked.length, answer.text).toBeLessThanOrEqual(1);
       if (asked.length === 1) expect(subject?.split('.').at(-1)).toBe(asked[0]);
       else expect(answer.text).toMatch(/^(?:\w+(?: \([\w ]+\))? of `src\/shop\.ts`|Sells things)/);
@@ -253,22 +276,25 @@ describe('of several files', () => {
   it.each([
     [
       'Which functions are defined?',
-      'Functions of `src/a.ts`: `load` (line 1).\n\nFunctions of `src/b.ts`: none at the top level.',
+      'Functions of `src/a.ts`: `load` (line 1).\n\nFunctions of `src/b.ts` at the top level: none.',
     ],
-    ['Which functions are defined in b.ts?', 'Functions of `src/b.ts`: none at the top level.'],
-    ['What parameters does load take?', '`src/a.ts`: `load` takes `path` (line 1): `function load(path: string)`.'],
-    ['Where is `gone` defined?', '`gone` does not appear in `src/a.ts` or `src/b.ts`.'],
+    ['Which functions are defined in b.ts?', 'Functions of `src/b.ts` at the top level: none.'],
+    [
+      'What parameters does load take?',
+      '`src/a.ts`: The signature of `load` is on line 1: `function load(path: string)`.',
+    ],
+    ['Where is `gone` defined?', '`gone` does not appear in `src/a.ts`, `src/b.ts`.'],
     ['Where is load defined in b.ts?', '`load` is imported from `./a` (line 1).'],
   ])('%s', async (question, answer) => expect(await ask(question, TWO)).toBe(answer));
 });
 
 test('in other languages functions, their places and their comments are answered, and nothing that is not read', async () => {
   const files = { 'main.go': 'package main\n\n// Runs it all.\nfunc run() {}\nfunc stop() {}\n' };
-  expect(await ask('Where is `run` defined?', files)).toBe('`run` is defined in line 4: `func run() {}`.');
-  expect(await ask('Which functions are defined?', files)).toMatch(/^Functions of `main.go`: `run` \(line 4\) and/);
+  expect(await ask('Where is `run` defined?', files)).toBe('`run` is defined on line 4: `func run() {}`.');
+  expect(await ask('Which functions are defined?', files)).toMatch(/^Functions of `main.go`: `run` \(line 4\), `stop`/);
   expect(await ask('What does run do?', files)).toBe('The comment of `run` (line 4) says:\n\n> Runs it all.');
   expect(await ask('What does stop do?', files)).toBe(
-    'No comment says what `stop` does. `stop` is defined in line 5: `func stop() {}`.',
+    'No comment says what `stop` does. `stop` is defined on line 5: `func stop() {}`.',
   );
   for (const question of ['What does run return?', 'What does this file export?', 'What calls run?'])
     expect(await ask(question, files), question).toBeUndefined();

@@ -433,7 +433,7 @@ describe('an answer', () => {
     const question = (content: string) => ({ role: 'user', content }) as const;
     const answer = (content: string, source?: 'files' | 'stock') =>
       ({ role: 'assistant', content, ...(source ? { source } : {}) }) as const;
-    const known = [question('/where parse'), answer('`parse` is defined in line 1.', 'files')];
+    const known = [question('/where parse'), answer('`parse` is defined on line 1.', 'files')];
     const stock = [question('Hi'), answer('Hello!', 'stock')];
     const own = [question('Is it fast?'), answer('Yes.')];
     const last = question('Why?');
@@ -446,7 +446,7 @@ describe('an answer', () => {
     expect(layout.text.tokenizer.decode(promptOf(layout, ...own, last))).toMatch(
       /Is it fast\?[\s\S]*Yes\.[\s\S]*Why\?/,
     );
-    expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('is defined in line 1.');
+    expect(general.text.tokenizer.decode(promptOf(general, ...known, last))).toContain('is defined on line 1.');
   });
 
   it('is shown as the text of the model', () => {
