@@ -10,7 +10,7 @@ import type { SummarizeTask } from '../protocol/tasks.ts';
 import type { ChatOptions } from '../tasks/chatTask.ts';
 import { withCheckedNames } from '../tasks/checkedNames.ts';
 import type { PreparedRequest } from '../tasks/preparedRequest.ts';
-import { tooSmall } from '../tasks/stockReplies.ts';
+import { asksForSummary, tooSmall } from '../tasks/stockReplies.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import { outlinesOf } from '../text/syntax/outline.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
@@ -74,7 +74,9 @@ export class FileFacts {
     asked: Asked | undefined,
     layout: Layout,
   ): PreparedRequest {
-    const isSummary = asked?.isSummary === true && docs.length > 0;
+    const last = messages.at(-1)?.content ?? '';
+    const isOfFile = asked?.isSummary || asksForSummary(last, layout.text.manifest.summary.fileQuestion);
+    const isSummary = isOfFile && docs.length > 0 && snippets.every(({ startLine }) => startLine === undefined);
     return {
       ...prepared,
       shape: withCheckedNames(prepared.shape, {
@@ -85,7 +87,7 @@ export class FileFacts {
         ],
         kindsOf: isSummary ? this.#kindsIn(docs) : undefined,
         instead: () =>
-          (isSummary ? outlineInstead(docs, asked.language ?? this.language, this.of) : undefined) ?? tooSmall(layout),
+          (isSummary ? outlineInstead(docs, asked?.language ?? this.language, this.of) : undefined) ?? tooSmall(layout),
       }),
     };
   }

@@ -51,6 +51,12 @@ export function knownSummary(message: string, fileQuestion: string): string {
   return SUMMARY.test(bareOf(message)) ? fileQuestion : message;
 }
 
+/** Whether a message asks for the summary of the file. */
+export function asksForSummary(message: string, fileQuestion: string): boolean {
+  const bare = bareOf(message);
+  return bareOf(fileQuestion) === bare || SUMMARY.test(bare) || SUMMARY_EN.test(bare);
+}
+
 const ABOUT = {
   en: /^(?:(?:what|how) can you (?:do|help(?: me)?)|\/?help|who are you|(?:which|what) model (?:are you|is this))$/i,
   pt: /^(?:o que (?:você|tu) (?:pode|consegue|sabe) fazer|quem (?:é você|és tu)|ajuda|que modelo (?:é este|é você|você é))$/i,
@@ -83,6 +89,9 @@ export function helpReply(message: string): KnownAnswer | undefined {
 /** Longer messages may contain the code that they are about. */
 const MAX_QUESTION = 200;
 
+/** Whether the user or the model wrote a message. Fixed replies and answers from the files bring no code of their own. */
+const isWritten = ({ role, source }: ChatMessage): boolean => role !== 'system' && source === undefined;
+
 /** Whether the last message can only be about the files, because neither it nor earlier messages contain code. */
 export function leansOnFiles(messages: readonly ChatMessage[]): boolean {
   const last = messages.at(-1)?.content.trim() ?? '';
@@ -90,7 +99,7 @@ export function leansOnFiles(messages: readonly ChatMessage[]): boolean {
     last.length <= MAX_QUESTION &&
     !last.includes('\n') &&
     !isGreeting(last) &&
-    !messages.slice(0, -1).some(({ role, content }) => role !== 'system' && content.includes('\n'))
+    !messages.slice(0, -1).some((each) => isWritten(each) && each.content.includes('\n'))
   );
 }
 
@@ -131,7 +140,7 @@ export function refusedReply(
 ): KnownAnswer | undefined {
   const last = bareOf(messages.at(-1)?.content ?? '');
   const { fileQuestion, selectionQuestion } = layout.text.manifest.summary;
-  const isOfFile = isSummary || bareOf(fileQuestion) === last || SUMMARY.test(last) || SUMMARY_EN.test(last);
+  const isOfFile = isSummary || asksForSummary(last, fileQuestion);
   const isOfSelection = bareOf(selectionQuestion) === last || isAboutSelection(last, snippets);
   if ((isOfFile && docs.every(hasFacts)) || isOfSelection || !leansOnFiles(messages) || THANKS.test(last))
     return undefined;
@@ -161,7 +170,7 @@ export function unattachedReply(
   numAttached: number,
 ): KnownAnswer | undefined {
   const last = bareOf(messages.at(-1)?.content ?? '');
-  const written = messages.filter(({ role, source }) => role !== 'system' && source === undefined);
+  const written = messages.filter(isWritten);
   if (numAttached > 0 || written.some(({ content }) => hasCode(content)) || isGreeting(last) || THANKS.test(last))
     return undefined;
   return {

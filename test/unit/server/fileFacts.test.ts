@@ -1,6 +1,7 @@
 /** What replaces a summary of a small model whose names are not in the code. */
 import { beforeAll, expect, test } from 'vitest';
 import { FileFacts } from '../../../engine/server/fileFacts.ts';
+import { prepareChat } from '../../../engine/tasks/chatTask.ts';
 import { prepareSummarize } from '../../../engine/tasks/summarizeTask.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
@@ -45,4 +46,29 @@ test('the declaration replaces that of a function, and a refusal that of a selec
   });
   expect(summary('Adds an item.', { ...range, label: 'add' }).source).toBeUndefined();
   expect(summary('Calls `total`.', range).source).toBe('refused');
+});
+
+test.each(['/explain', 'Summarise this file.', 'What is this?'])(
+  'an answer to %s is checked as a summary',
+  (content) => {
+    const options = { docs: [file], messages: [{ role: 'user' as const, content }] };
+    const { shape } = facts.checkedAnswer(prepareChat(layout, options), options, undefined, layout);
+    expect(shape('This file defines the class `total`.', true)).toMatchObject({
+      text: expect.stringContaining('- `Basket` (line 1): `add` (line 2)'),
+      source: 'files',
+    });
+  },
+);
+
+test('an answer from the files does not make later questions ones about code in the conversation', () => {
+  const ask = (source?: 'files') =>
+    prepareChat(layout, {
+      docs: [file],
+      messages: [
+        { role: 'user', content: '/outline' },
+        { role: 'assistant', content: 'Functions:\n- `total`', ...(source ? { source } : {}) },
+        { role: 'user', content: 'Who wrote this file?' },
+      ],
+    }).known?.source;
+  expect([ask('files'), ask()]).toEqual(['refused', undefined]);
 });
