@@ -288,7 +288,7 @@ editorSuite('monitor', { 'src/inventory.ts': INVENTORY, 'src/report.ts': OTHER }
       return [reused!, all!].map((count) => Number(count.replaceAll(',', ''))) as [number, number];
     };
     await ask();
-    await window.page.reload();
+    await window.reload();
     await window.statusItem.waitFor();
     // The editor saves the panel's hidden state with a delay, so the panel may be visible again after the reload.
     await expect

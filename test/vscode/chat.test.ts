@@ -433,8 +433,7 @@ editorSuite('chat', FILES, (editor) => {
     await setText(input(), 'half a thou');
     // A browser writes to its disk with a delay.
     for (const text of ['Where is `count` defined?', 'half a thou']) await poll(() => window.stored(text)).toBe(true);
-    await window.page.reload();
-    await window.page.locator('.monaco-workbench').waitFor();
+    await window.reload();
     await expect
       .poll(() => questions().allInnerTexts(), { timeout: PATIENCE })
       .toEqual([expect.stringContaining('Where is count defined?')]);

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync
 import path from 'node:path';
 import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
 import { commandLine, processesWith } from './processes.ts';
-import { KEYS } from './keys.ts';
+import { commandId, type DriverRequest, send } from './driver.ts';
 import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
 
 /** Timeout for waits whose length depends on the machine's load. A wait this long is a failure. */
@@ -90,6 +90,8 @@ export class Editor {
   readonly problems: string[];
   readonly #browser: Browser;
   readonly #server: EditorServerAddress;
+  /** The driver's socket in this window's extension host. A window without extensions has none. */
+  #driver: string | undefined;
 
   private constructor(
     server: EditorServerAddress,
@@ -124,9 +126,13 @@ export class Editor {
       processesWith(RUN_VARIABLE, address.runId).filter((pid) => commandLine(pid).includes('--type=extensionHost'));
     const earlier = new Set(hosts());
     const browser = await chromium.connect(address.browser);
-    const page = await browser.newPage({ viewport: { width: 1280, height: 800 }, locale: options.locale ?? 'en-US' });
+    const page = await browser.newPage({
+      viewport: { width: 1280, height: 800 },
+      locale: options.locale ?? 'en-US',
+      reducedMotion: 'reduce',
+    });
     page.setDefaultTimeout(PATIENCE);
-    await page.addInitScript(hideCopilotItem);
+    await page.addInitScript(calm);
     const problems: string[] = [];
     page.on('console', (message) => {
       if (message.type() === 'error' && /kvasir\.kvasir|extensions\/kvasir/.test(message.text()))
@@ -142,7 +148,30 @@ export class Editor {
       await page.waitForTimeout(100);
     const extensionHost = own();
     if (extensionHost === undefined) throw new Error('the window has no extension host of its own');
-    return new Editor(address, browser, page, folder, extensionHost, problems);
+    const editor = new Editor(address, browser, page, folder, extensionHost, problems);
+    if (!options.withoutExtensions) await editor.#findDriver();
+    return editor;
+  }
+
+  /** Reloads the window like the browser's button. Its extension host is a new process then. */
+  async reload(): Promise<void> {
+    await this.page.reload();
+    await this.page.locator('.monaco-workbench').waitFor();
+    await this.#findDriver();
+  }
+
+  /** Waits until a new extension host listens. The socket of the one before may still be there. */
+  async #findDriver(): Promise<void> {
+    const folder = path.dirname(this.folder);
+    const found = () => readdirSync(folder).find((name) => name.endsWith('.sock') && name !== this.#driver);
+    for (const end = performance.now() + PATIENCE; !found() && performance.now() < end; )
+      await this.page.waitForTimeout(50);
+    this.#driver = found();
+    if (!this.#driver) throw new Error('the driver does not listen in the extension host');
+  }
+
+  #drive(request: DriverRequest): Promise<void> {
+    return send(path.join(path.dirname(this.folder), this.#driver ?? ''), request);
   }
 
   /** Closes the window. Its extension host ends by itself when the server no longer expects the window to return. */
@@ -157,41 +186,20 @@ export class Editor {
   /** Shows a file of the folder in front, with the keyboard focus in it and the cursor at a 1-based line and column. */
   async openFile(name: string, line?: number, column = 1): Promise<void> {
     const tab = this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first();
-    // The list may be redrawn during the click.
+    const focused = this.page.locator('.editor-instance .monaco-editor.focused');
+    // A view that was opened just before may take the keyboard focus when its page is ready.
     for (const end = performance.now() + PATIENCE; ; ) {
-      await this.#choose(
-        'Control+P',
-        this.file(name) + (line ? `:${line}:${column}` : ''),
-        `[aria-label^="${path.basename(name)}"]`,
-      );
-      if (
-        await tab.waitFor({ timeout: ATTEMPT_MS }).then(
-          () => true,
-          () => false,
-        )
-      )
-        break;
+      if (this.#driver) await this.#drive({ open: this.file(name), ...(line && { line, column }) });
+      else await this.#choose('Control+P', this.file(name), `[aria-label^="${path.basename(name)}"]`);
+      if ((await appears(tab)) && (await appears(focused))) break;
       if (performance.now() > end) throw new Error(`${name} does not come to the front`);
     }
-    // A view that was opened just before may take the keyboard focus when its page is ready.
-    const focused = this.page.locator('.editor-instance .monaco-editor.focused');
-    for (let tries = 0; tries < 3; tries++) {
-      if (
-        await focused.waitFor({ timeout: 5000 }).then(
-          () => true,
-          () => false,
-        )
-      )
-        break;
-      await this.press('Control+1');
-    }
-    await focused.waitFor();
     if (line) await this.#cursorAt(line, column);
   }
 
   /** Puts the cursor at a 1-based line and column. */
   async goTo(line: number, column: number): Promise<void> {
-    await this.#choose('Control+G', `:${line}:${column}`, `[aria-label*="${line}"]`);
+    await this.#drive({ select: true, line, column });
     await this.#cursorAt(line, column);
     await this.page.locator('.editor-instance .monaco-editor.focused').waitFor();
   }
@@ -208,23 +216,14 @@ export class Editor {
     await this.page.keyboard.press(key);
   }
 
-  /** Runs a command by its exact palette title, such as "Kvasir: Open Chat". Uses the key in `KEYS` if there is one. */
+  /** Runs a command by its palette title, such as "Kvasir: Open Chat". Does not wait until it has ended. */
   async runCommand(title: string): Promise<void> {
-    const key = KEYS.get(title);
-    if (key) return this.press(key);
-    await this.startCommand(title);
-    await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' });
+    await this.#drive({ command: commandId(title) });
   }
 
-  /** Runs a palette command that opens its own input or list in place of the palette. */
-  async startCommand(title: string): Promise<void> {
-    // A keybinding may follow the title.
-    await this.#choose('F1', `>${title}`, `[aria-label="${title}"], [aria-label^="${title}, "]`);
-  }
-
-  /** Runs a palette command that shows a list. Returns the list's row with this text once it exists. */
+  /** Runs a command that shows a list. Returns the list's row with this text once it exists. */
   async runPicker(title: string, row: string | RegExp): Promise<Locator> {
-    await this.startCommand(title);
+    await this.runCommand(title);
     const found = this.page.locator('.quick-input-list .monaco-list-row', { hasText: row }).first();
     await found.waitFor();
     return found;
@@ -343,13 +342,7 @@ export class Editor {
     // While a closing diff hands the focus over, the key is lost.
     for (const end = performance.now() + PATIENCE; performance.now() < end; ) {
       await this.press('Control+S');
-      if (
-        await saved.waitFor({ timeout: ATTEMPT_MS }).then(
-          () => true,
-          () => false,
-        )
-      )
-        break;
+      if (await appears(saved)) break;
     }
     await saved.waitFor();
     return readFileSync(this.file(name), 'utf8');
@@ -475,13 +468,7 @@ export class Editor {
     // A view that was opened just before may take the keyboard focus, and the key with it.
     for (const end = performance.now() + PATIENCE; ; ) {
       await input.press('Enter');
-      if (
-        await answer.waitFor({ timeout: ATTEMPT_MS }).then(
-          () => true,
-          () => false,
-        )
-      )
-        return answer;
+      if (await appears(answer)) return answer;
       if ((await input.inputValue()) !== question || performance.now() > end) break;
     }
     await answer.waitFor();
@@ -539,10 +526,6 @@ export class Editor {
       const body = frame.name() === 'active-frame' ? frame.locator('body') : undefined;
       if (body && (await body.count())) await frame.locator(`body.${webview}`).waitFor();
     }
-    // The status bar changes its colour gradually.
-    await this.page.waitForFunction(
-      () => !document.getAnimations().some((animation) => animation instanceof CSSTransition),
-    );
   }
 
   /**
@@ -579,6 +562,14 @@ export class Editor {
   }
 }
 
+/** Whether the element is visible within the time of an attempt. */
+function appears(element: Locator): Promise<boolean> {
+  return element.waitFor({ timeout: ATTEMPT_MS }).then(
+    () => true,
+    () => false,
+  );
+}
+
 /**
  * Puts `text` in place of an input's text, in one step. Playwright's `fill` gives the input the focus and then inserts
  * the text where the focus is. If an editor takes the focus in between, the text goes into the file.
@@ -598,16 +589,21 @@ export async function setText(input: Locator, text: string, timeout = PATIENCE):
 }
 
 /**
- * Runs in the page. Copilot's item is beside Kvasir's and moves under the mouse when Kvasir's item gets shorter. Its
+ * Runs in each page. Without a graphics processor, drawing animations takes as much processor time as all
+ * else in the browser. Copilot's item is beside Kvasir's and moves under the mouse when Kvasir's item gets shorter. Its
  * hover then stays and keeps Kvasir's hover from opening.
  */
-function hideCopilotItem(): void {
+function calm(): void {
   const page = globalThis as unknown as PageGlobals;
+  // The webviews' pages permit no further style. Their own styles follow the browser's reduced motion.
   if (page.self !== page.top) return;
   page.addEventListener('DOMContentLoaded', () => {
     page.document.head.insertAdjacentHTML(
       'beforeend',
-      '<style>[id="chat.statusBarEntry"] { display: none !important; }</style>',
+      `<style>
+        *, *::before, *::after { animation: none !important; transition: none !important; }
+        [id="chat.statusBarEntry"] { display: none !important; }
+      </style>`,
     );
   });
 }

@@ -92,7 +92,7 @@ editorSuite(
     /** Runs the command, which opens its own input. Returns that input once it is shown. */
     async function editSelection(): Promise<Locator> {
       const { page } = editor();
-      await editor().startCommand('Kvasir: Edit Selection');
+      await editor().runCommand('Kvasir: Edit Selection');
       await page.locator('.quick-input-title', { hasText: 'Kvasir: Edit' }).waitFor();
       return input();
     }

@@ -120,7 +120,7 @@ editorSuite('odd files', FILES, (editor) => {
     expect(await answer.getAttribute('data-state')).toBe('streaming');
     // The question is being written to disk. On a busy machine this takes long.
     await window.page.waitForTimeout(500);
-    await window.page.reload();
+    await window.reload();
     await window.statusItem.waitFor();
     await expect.poll(() => window.answers.count(), { timeout: PATIENCE }).toBe(numAnswers + 1);
     await ended(window.answers.last()).not.toBe('streaming');

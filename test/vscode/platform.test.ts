@@ -57,7 +57,7 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   }
   async function openList(window: Editor, filter = ''): Promise<void> {
     const input = window.page.locator('.quick-input-widget input');
-    await window.startCommand('Kvasir: Choose Model');
+    await window.runCommand('Kvasir: Choose Model');
     await window.page.locator('.quick-input-title', { hasText: 'can run here' }).waitFor();
     await setText(input, filter);
   }

@@ -150,7 +150,7 @@ editorSuite(
       try {
         writeFileSync(library, 'damaged');
         // The extension host keeps a loaded library, so this needs a new host.
-        await editor().page.reload();
+        await editor().reload();
         await editor().statusItem.waitFor();
         await editor().runCommand('Kvasir: Restart Engine');
         await expect

@@ -10,7 +10,6 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type BrowserServer, chromium } from 'playwright-core';
-import { KEYBINDINGS } from './keys.ts';
 import { commandLine, processesWith } from './processes.ts';
 import type { EditorFiles } from './setup.ts';
 
@@ -62,7 +61,7 @@ const SETTINGS = {
   'files.autoSave': 'off',
 };
 
-/** The tests' own extensions, installed beside the product. Each does nothing before its activation event. */
+/** The tests' own extensions, installed beside the product. They do nothing by themselves. */
 const HELPERS = path.resolve('test/vscode/helpers');
 
 /**
@@ -78,7 +77,6 @@ export async function startServer(
   for (const name of ['user/User', 'extensions', 'home', 'workspaces'])
     mkdirSync(path.join(folder, name), { recursive: true });
   writeFileSync(path.join(folder, 'user/User/settings.json'), JSON.stringify(SETTINGS));
-  writeFileSync(path.join(folder, 'user/User/keybindings.json'), JSON.stringify(KEYBINDINGS));
   // With this file and no locale in it, each window uses its browser's language. An extension's texts are translated if
   // any language pack for that language exists. This one translates nothing of VS Code.
   writeFileSync(path.join(folder, 'user/User/argv.json'), '{}');

@@ -1,0 +1,41 @@
+/**
+ * Opens files, moves the cursor and runs commands for the tests, which send one JSON object a connection to a socket
+ * beside the opened folder. This is faster than the palette and does not depend on what has the focus. An answer is
+ * `{}` or `{ "error": string }`.
+ */
+const { createServer } = require('node:net');
+const path = require('node:path');
+const vscode = require('vscode');
+
+/** Runs a request. Does not wait for the end of a command, which may wait for the user. */
+async function obey({ open, select, command, line, column }) {
+  const position = line === undefined ? undefined : new vscode.Position(line - 1, column - 1);
+  const selection = position && new vscode.Range(position, position);
+  if (open !== undefined) await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(open), { selection });
+  if (select)
+    await vscode.commands.executeCommand('vscode.open', vscode.window.activeTextEditor.document.uri, { selection });
+  if (command === undefined) return;
+  if (!(await vscode.commands.getCommands()).includes(command)) throw new Error(`there is no command ${command}`);
+  vscode.commands.executeCommand(command).then(undefined, (error) => console.error(command, error));
+}
+
+exports.activate = (context) => {
+  const folder = vscode.workspace.workspaceFolders?.[0];
+  if (!folder) return;
+  // A reloaded window has a new extension host while the old one still ends.
+  const address = path.join(path.dirname(folder.uri.fsPath), `driver-${process.pid}.sock`);
+  const server = createServer((socket) => {
+    let text = '';
+    const answer = (result) => socket.end(JSON.stringify(result));
+    socket.on('error', () => {});
+    socket.setEncoding('utf8').on('data', (data) => {
+      text += data;
+      if (!text.endsWith('\n')) return;
+      obey(JSON.parse(text)).then(
+        () => answer({}),
+        (error) => answer({ error: String(error?.message ?? error) }),
+      );
+    });
+  }).listen(address);
+  context.subscriptions.push({ dispose: () => server.close() });
+};
