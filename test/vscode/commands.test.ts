@@ -219,18 +219,19 @@ editorSuite('commands', FILES, (editor) => {
 
   test('Kvasir: Show Log opens the log, which contains no code', async () => {
     const window = editor();
-    // The file up to the body of `remove`.
-    writeFileSync(window.file('src/begun.ts'), `${INVENTORY.split('\n').slice(0, 39).join('\n')}\n    `);
-    await window.openFile('src/begun.ts', 40, 5);
+    // The file up to `remove`, and the begin of another method.
+    const begun = `${INVENTORY.split('\n').slice(0, 37).join('\n')}\n  has(id: string): boolean {\n    `;
+    writeFileSync(window.file('src/begun.ts'), begun);
+    await window.openFile('src/begun.ts', 39, 5);
     const panel = window.page.locator('.part.panel');
     await window.runCommand('Kvasir: Trigger Completion');
-    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toMatch(/entries|count/);
+    await expect.poll(() => window.ghostText(), { timeout: PATIENCE }).toMatch(/entries/);
     await window.runCommand('Kvasir: Show Log');
     await expect.poll(() => panel.locator('.title-actions').innerText(), { timeout: PATIENCE }).toContain('Kvasir');
     const drawn = async () => (await panel.locator('.view-lines').first().innerText()).replaceAll('\u00a0', ' ');
     await expect
       .poll(drawn, { timeout: PATIENCE })
-      .toMatch(/\[info\] completion at src\/begun\.ts:40:5 \(explicit\): \d+ characters/);
+      .toMatch(/\[info\] completion at src\/begun\.ts:39:5 \(explicit\): \d+ characters/);
     expect(await drawn()).not.toMatch(/OutOfStock|entries|count /);
     await window.runCommand('View: Hide Panel');
   });
