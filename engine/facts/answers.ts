@@ -144,7 +144,8 @@ function returnsOf(one: Defined, { document, say }: Source, about: string): stri
   if (values.size > MAX_VALUES) items.push({ text: say('more', undefined, `${values.size - MAX_VALUES}`), lines: [] });
   if (!given.generator && (given.bare !== undefined || items.length === 0))
     items.push({ text: say('nothing'), lines: [given.bare ?? line] });
-  return say(given.generator ? 'yields' : 'returns', items, given.async ? `${about} (\`async\`)` : about);
+  const title = given.generator ? 'yields' : values.size > 0 ? 'returns' : 'returnsNo';
+  return say(title, items, given.async ? `${about} (\`async\`)` : about);
 }
 
 /** The functions that call a name, and the other lines that have it. */
@@ -167,17 +168,24 @@ function callersAnswer(query: Query, source: Source): string | undefined {
   const isCallable = from.length > 0 || called.some(({ parameters, kind }) => parameters || kind === 'class');
   if (calls.length === 0 && !isCallable)
     return others.length > 0 ? say('appears', placesOf(others, source), about) : say('onlyDefined', undefined, about);
+  // The types of objects are not known.
+  const owners = called.map((each) => each.owner);
+  const isUnsure = calls.some(
+    ({ member, on = '' }) =>
+      member && owners.some(Boolean) && !/^(?:this|self|cls|super)$/.test(on) && !owners.includes(on),
+  );
   const by = calls.map((call) => ({ line: call.line, within: callerOf(call, facts) }));
   return joined([
     calls.length > 0 ? say('called', byFunction(by, source), about) : say('notCalled', undefined, about),
     others.length > 0 && owner === undefined ? say('alsoAppears', placesOf(others, source)) : undefined,
+    isUnsure ? say('otherObject', undefined, about) : undefined,
   ]);
 }
 
 /** An item for each function, with its lines. */
 function byFunction(some: readonly { within?: string | undefined; line: number }[], { say }: Source): Item[] {
   return [...new Set(some.map(({ within }) => within))].map((name) => ({
-    text: name === undefined ? say('fileLevel') : quoted(name),
+    text: name === undefined ? say('outside') : quoted(name),
     lines: [...new Set(some.filter(({ within }) => within === name).map(({ line }) => line))],
   }));
 }
@@ -262,7 +270,8 @@ function purposeAnswer(query: Query, source: Source): string | undefined {
     return comment === undefined ? [] : [`${say('says', undefined, about)}\n\n> ${comment}`];
   });
   if (said.length > 0) return said.join('\n\n');
-  const intents = ['signature', one.kind === 'class' ? 'members' : 'returns'] as const;
+  const isCalled = one.kind === 'class' || one.parameters !== undefined;
+  const intents: Intent[] = isCalled ? ['signature', one.kind === 'class' ? 'members' : 'returns'] : ['where'];
   const told = intents.map((intent) => answerFrom({ ...query, intent }, source));
   return joined([
     say('noComment', undefined, quoted(name)),

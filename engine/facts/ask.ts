@@ -137,7 +137,11 @@ function questionAnswer(
 ): string | undefined {
   const { name, owner } = query;
   const asked = sources.filter(({ document: { lf } }) => name === '' || occursIn(lf, name));
-  if (asked.length === 0) return (isMarked || isAsked) && !isElsewhere ? missing(name, sources) : undefined;
+  if (asked.length === 0) {
+    // "Where is usage?" may ask for the heading "Usage".
+    const isThere = sources.some(({ document: { lf } }) => occursIn(lf.toLowerCase(), name.toLowerCase()));
+    return (isMarked || (isAsked && !isThere)) && !isElsewhere ? missing(name, sources) : undefined;
+  }
   const knowing = asked.filter((each) => name === '' || knows(each, query));
   if (knowing.length === 0 && !isMarked) return undefined;
   if (owner !== undefined && !asked.some((each) => knows(each, { ...query, name: owner }))) return undefined;

@@ -140,6 +140,14 @@ export const FILLERS = {
 /** A plain word right after one of these is no name, as in "the total". */
 export const DETERMINERS = 'the, a, an, this, that, its, o, a, os, as, um, uma, este, esta, do, da, no, na';
 
+/** A plain word right after one of these is a name. After other words it may be of ordinary language, as "private". */
+export const BEFORE_NAMES = `
+  does, called, call, calls, change, changes, modify, modifies, assign, assigns, update, updates, set, sets, increment,
+  increments, where is, which line is, signature of, parameters of, arguments of, callers of, value of, type of,
+  class, function, method, field, property, variable, constant,
+  o que, faz, retorna, chama, chamam, chamada, chamado, altera, alteram, muda, mudam, modifica, modificam, atualiza,
+  atualizam, assinatura de, parâmetros de, valor de, tipo de, retorno de`;
+
 /** The attached file. */
 export const FILE = {
   en: 'in this file, in the file, of this file, of the file, this file, the file, this module, in %, of %, from %',

@@ -6,11 +6,12 @@ import { bullets, joined, listed, quoted, titleOf, words } from './sentences.ts'
 import { asItem, type Defined, fullName, type Source } from './source.ts';
 
 /** The kinds of lists that a definition or entry belongs to. The first one is its kind in an outline. */
-function kindsOf({ kind, owner, word, constant, entry }: Defined): readonly string[] {
+function kindsOf({ kind, owner, word, constant, held, entry }: Defined): readonly string[] {
   if (entry) return entry.isTable ? ['keys', 'tables'] : [entry.kind === 'index' ? 'indexes' : `${entry.kind}s`];
   if (kind === 'class') return ['classes'];
   if (kind === 'value') return owner === undefined ? ['variables', constant ? 'constants' : ''] : ['fields'];
-  return kind === 'method' && owner === undefined ? [] : [`${kind}s`, word === undefined ? '' : `${word}s`];
+  if (kind === 'method') return owner === undefined ? [] : ['methods', held ? 'fields' : ''];
+  return [`${kind}s`, word === undefined ? '' : `${word}s`];
 }
 
 /** What is read completely. Of other kinds it is not known that there are none. */
@@ -70,7 +71,10 @@ export const partly = ({ facts, say }: Source): string | undefined => (facts.bro
 
 /** The definitions of a kind. Those inside functions are listed separately. */
 function listOf(kind: Kind, known: readonly Defined[], source: Source): string | undefined {
-  const all = known.filter((each) => kindsOf(each).includes(kind) && (kind !== 'keys' || each.entry?.depth === 0));
+  const all = [
+    ...known.filter((each) => kindsOf(each).includes(kind) && (kind !== 'keys' || each.entry?.depth === 0)),
+    ...(kind === 'fields' ? assignedFields(known, source) : []),
+  ].sort((a, b) => a.line - b.line);
   if (all.length === 0 && !isRead(kind, source)) return undefined;
   const isOfClasses = OF_CLASSES.includes(kind);
   const own = all.filter(({ local, owner }) => !local && (isOfClasses || owner === undefined));
@@ -82,6 +86,19 @@ function listOf(kind: Kind, known: readonly Defined[], source: Source): string |
     source.say(title, items(own), titled(kind, source)),
     inside.length > 0 ? source.say('inside', items(inside)) : undefined,
   ]);
+}
+
+/** Fields of classes that only assignments and parameters of constructors name. */
+function assignedFields(known: readonly Defined[], { facts }: Source): Defined[] {
+  const fields = facts.fields.flatMap(({ name, line, classAt, of }): Defined[] => {
+    const owner = known.find(
+      (each) => each.bases !== undefined && (of === undefined ? each.at === classAt : each.name === of),
+    );
+    if (!owner || known.some((each) => each.name === name && isMemberOf(each, owner))) return [];
+    const { local, broken, at } = owner;
+    return [{ kind: 'value', name, line, owner: owner.name, local, broken, brokenInside: broken, ownerAt: at }];
+  });
+  return firsts(fields);
 }
 
 /** The definitions of a kind at the top level, with their members. Of data files at most two levels of keys. */

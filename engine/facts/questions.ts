@@ -1,5 +1,5 @@
 /** Reads commands, and questions of known words and a name. In doubt a message is for the model. Answers nothing. */
-import { DETERMINERS, FILE, FILLERS, INTENTS, KINDS, NOUNS, ORDERS, SHARED } from './intents.ts';
+import { BEFORE_NAMES, DETERMINERS, FILE, FILLERS, INTENTS, KINDS, NOUNS, ORDERS, SHARED } from './intents.ts';
 import type { Intent, Kind, Language } from './intents.ts';
 
 export interface Query {
@@ -21,7 +21,7 @@ export interface Question {
   language: Language;
   /** The name is in backticks or before `()`. Then it need not be in the syntax tree. */
   isMarked: boolean;
-  /** The message asks for a name. False if the name is a word of other questions, as in "What does update do?". */
+  /** What is asked for is surely a name. False for "Which methods are private?" and "What does update do?". */
   isAsked: boolean;
   /** Paths of the files that the question names. */
   paths: readonly string[];
@@ -73,6 +73,10 @@ const between = (pattern: string): RegExp => new RegExp(`(?<= )${pattern}(?= )`,
 
 const DETERMINER = new RegExp(`^${anyOf(DETERMINERS)}$`);
 const NEVER_NAMES = new Set(phrasesIn(`${FILLERS.en}, ${FILLERS.pt}, ${DETERMINERS}`));
+/** "What is React?" asks for no name of the files. */
+const KNOWLEDGE = / (?:what is|o que e) # $/;
+/** "What does private mean?" asks about the language. */
+const NAMES_IT = new RegExp(` ${anyOf(BEFORE_NAMES)} #(?! mean )`);
 const ORDER = new RegExp(`^${anyOf(ORDERS)}(?!\\S)`, 'i');
 
 function vocabularyOf(language: Language) {
@@ -157,7 +161,9 @@ function readIn(vocabulary: Vocabulary, said: string, paths: readonly string[], 
     if (intent !== 'members' && merged.search(vocabulary.part) >= 0) return [];
     const query = { intent, ...path, ...(kinds.length > 0 ? { kinds } : {}), ...(parameter ? { parameter } : {}) };
     const isMarked = name?.isMarked ?? false;
-    return [{ query, language: vocabulary.language, isMarked, isAsked: ASKS.test(said), paths: files }];
+    const isWord = PLAIN.test(name?.text ?? '') || (/^\p{Lu}/u.test(name?.text ?? '') && KNOWLEDGE.test(sentence));
+    const isAsked = ASKS.test(said) && (!isWord || NAMES_IT.test(sentence));
+    return [{ query, language: vocabulary.language, isMarked, isAsked, paths: files }];
   });
 }
 

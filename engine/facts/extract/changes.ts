@@ -245,6 +245,8 @@ function thrownBy(node: Node): { name?: string } | undefined {
 
 /** The class that is made, or the variable. */
 function thrownName(value: Node | null): { name?: string } {
+  const [error] = value?.childForFieldName('arguments')?.namedChildren ?? [];
+  if (error && value?.childForFieldName('function')?.text === 'Object.assign') return thrownName(error);
   const made =
     value?.childForFieldName('constructor') ??
     value?.childForFieldName('type') ??

@@ -139,7 +139,7 @@ export interface Call {
   name: string;
   /** It is called on an object. `JSON.parse` does not call an imported `parse`. */
   member?: true;
-  /** The name right before the dot, if there is one. */
+  /** The name right before the dot, if there is one, or `this`. */
   on?: string;
   /** Line of the name, from 1. */
   line: number;
@@ -163,7 +163,7 @@ export function callAt(node: Node): Call | undefined {
     name: name.text,
     ...placeOf(name),
     member: true,
-    ...(on && /identifier$/.test(on.type) ? { on: on.text } : {}),
+    ...(on && /identifier$|^(?:this|super)$/.test(on.type) ? { on: on.text } : {}),
   };
 }
 

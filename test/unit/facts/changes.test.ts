@@ -185,10 +185,15 @@ describe('in all languages', () => {
     expect(await ask('Which functions panic?', files)).toContain(`\`${name}\` (line ${thrown}): a value`);
   });
 
+  test('an error that is given more fields', async () => {
+    const files = { 'a.ts': "function f() { throw Object.assign(new TypeError('x'), { code: 1 }); }\n" };
+    expect(await ask('Where is TypeError thrown?', files)).toBe('Code that throws `TypeError`: `f` (line 1).');
+  });
+
   test('a shell script', async () => {
     const files = { 'a.sh': 'total=1\nadd() {\n  total=$((total + 1))\n  ((total += 2)); ((total == 3))\n}\n' };
     expect(await ask('Which functions change total?', files)).toBe(
-      'Assignments to `total`: file level (line 1), `add` (line 3, line 4).',
+      'Assignments to `total`: outside functions (line 1), `add` (line 3, line 4).',
     );
   });
 
@@ -196,7 +201,7 @@ describe('in all languages', () => {
     const text = `let sum = 0;\n${'sum = sum + 1; box.list[3].b = -sum; if (!sum) throw new Error();\n'.repeat(4000)}`;
     const before = process.cpuUsage();
     expect(await ask('Where is sum changed?', { 'a.ts': text })).toMatch(
-      /^Assignments to `sum`: file level \(line 2, line 3, .*, line 21, 3980 more\)/,
+      /^Assignments to `sum`: outside functions \(line 2, line 3, .*, line 21, 3980 more\)/,
     );
     // A quadratic walk takes minutes.
     expect(process.cpuUsage(before).user).toBeLessThan(10_000_000);

@@ -30,7 +30,7 @@ test.each([
   ['/where Basket.add', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
   ['/where `add()`', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
   ['/WHERE RATE ', '`RATE` is defined on line 5: `const RATE = 3;`.'],
-  ['/callers add', 'Callers of `add`: file level (line 6).'],
+  ['/callers add', 'Callers of `add`: outside functions (line 6). A call on another object may be of another `add`.'],
   ['/where Gone.add', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
   ['/where Basket.gone', '`gone` does not appear in `src/shop.ts`.'],
   ['/where item', '`item` appears on line 3: `add(item: string): void {}`.'],
@@ -49,11 +49,11 @@ const sell = () => load(4);
 load(5);
 `;
   expect(await ask('/callers load', { 'a.ts': text })).toBe(
-    'Callers of `load`: `Shop` (line 3), `Shop.restock` (line 5, line 6), `sell` (line 9), file level (line 10).',
+    'Callers of `load`: `Shop` (line 3), `Shop.restock` (line 5, line 6), `sell` (line 9), outside functions (line 10).',
   );
   const python = 'def load(): pass\ndef outer():\n    def inner():\n        load()\n    load()\nload()\n';
   expect(await ask('/callers load', { 'a.py': python })).toBe(
-    'Callers of `load`: `inner` (line 4), `outer` (line 5), file level (line 6).',
+    'Callers of `load`: `inner` (line 4), `outer` (line 5), outside functions (line 6).',
   );
 });
 
@@ -170,7 +170,7 @@ test('answers are in Portuguese for a Portuguese user', async () => {
     'A definição de `RATE` está na linha 5: `const RATE = 3;`.',
     '`gone` não aparece em `src/shop.ts`.',
     'A assinatura de `add` está na linha 3: `add(item: string): void`.',
-    'Quem chama `add`: nível do arquivo (linha 6).',
+    'Quem chama `add`: fora de funções (linha 6). Em outro objeto, a chamada pode ser de outro `add`.',
     'Que nome? Escreva `/where NOME`.',
   ]);
 });

@@ -220,6 +220,12 @@ describe('fields that methods assign', () => {
       'Fields of `Pool`: `a` (line 2), `b` (line 2), `limit` (line 4).',
     ],
     [
+      'class Pool {\n  on = () => 1;\n  constructor(private size: number) { this.all = []; this.last = 1; }\n  set last(value) {}\n}\n',
+      'a.ts',
+      'Which fields are there?',
+      'Fields of `a.ts`: `Pool.on` (line 2), `Pool.size` (line 3), `Pool.all` (line 3).',
+    ],
+    [
       'class Pool:\n    @classmethod\n    def make(cls):\n        cls.made, (cls.x, other.y) = 1, (2, 3)\nPool.limit = 3\n',
       'a.py',
       'What fields does `Pool` have?',
@@ -254,13 +260,13 @@ describe('calls by name', () => {
       'function load() {}\nawait load<Row>(1);\nload!(2);\n(load)(3);\nload?.(4);\nnew load<Row>(5);\n(await load)(6);\nload`x`;\n(load as any)(7);\n',
       'a.ts',
       '/callers load',
-      'Callers of `load`: file level (line 2, line 3, line 4, line 5, line 6, line 7, line 8). Its name also appears on line 9: `(load as any)(7);`.',
+      'Callers of `load`: outside functions (line 2, line 3, line 4, line 5, line 6, line 7, line 8). Its name also appears on line 9: `(load as any)(7);`.',
     ],
     [
       'from a import load\n@load(1)\ndef f():\n    return self.load()\n',
       'a.py',
       '/callers load',
-      'Callers of `load`: file level (line 2). Its name also appears on line 4: `return self.load()`.',
+      'Callers of `load`: outside functions (line 2). Its name also appears on line 4: `return self.load()`.',
     ],
     [
       'from a import load\n@load(1)\ndef f():\n    return self.load()\n',
