@@ -198,7 +198,7 @@ function changesAnswer({ name }: Query, source: Source): string | undefined {
   const first = all.filter(({ declares }) => declares);
   // With errors in the tree, some assignments may be missing.
   if (later.length === 0 && facts.broken) return undefined;
-  const calls = later.length === 0 ? facts.calls.filter(({ on }) => on === name) : [];
+  const calls = facts.calls.filter(({ on }) => on === name);
   const places = (some: readonly { line: number }[]) =>
     placesOf(
       some.map(({ line }) => line),

@@ -73,6 +73,14 @@ describe('assignments', () => {
     );
   });
 
+  test('calls on a name are named beside its assignments', async () => {
+    const files = { 'a.py': 'waiting = deque()\ndef push(job):\n    waiting.append(job)\n' };
+    expect(await ask('Where is waiting changed?', files)).toBe(
+      'Assignments to `waiting`: outside functions (line 1). ' +
+        'Calls on it may change it: on line 3: `waiting.append(job)`.',
+    );
+  });
+
   test('with syntax errors nothing is said to be unchanged', async () => {
     expect(await ask('Where is LIMIT changed?', { 'a.ts': 'const LIMIT = 1;\nfunction (\n' })).toBeUndefined();
   });
