@@ -64,8 +64,10 @@ export function withCheckedNames(
     const kept = wrong < 0 ? sentences : sentences.slice(0, wrong);
     const numUseful = kindsOf ? kept.findLastIndex((sentence) => namesIn(sentence).length > 0) + 1 : kept.length;
     if (wrong < 0) return { ...shaped, text: upTo(numUseful) };
-    if (upTo(numUseful) !== '')
-      return { text: upTo(wrong), stop: true, note: t('cut before a sentence with a name that is not in the code') };
+    if (upTo(numUseful) !== '') {
+      const notes = [shaped.note, t('cut before a sentence with a name that is not in the code')];
+      return { text: upTo(wrong), stop: true, note: notes.filter((note) => note !== undefined).join('; ') };
+    }
     if (!finished) return { text: '', stop: true };
     const known = instead();
     return known

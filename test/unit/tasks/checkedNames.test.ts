@@ -64,6 +64,15 @@ describe('the names in a text of a small model', () => {
     expect(ofSymbol(text, true).text).toBe(shown);
   });
 
+  it('keep the note on the text', () => {
+    const noted = withCheckedNames((text) => ({ text, stop: false, note: 'a guess' }), { texts: [CODE], instead });
+    expect(noted('Adds. Calls `removeItem`.', true)).toEqual({
+      text: 'Adds.',
+      stop: true,
+      note: 'a guess; cut before a sentence with a name that is not in the code',
+    });
+  });
+
   it('leave nothing that only introduces a wrong sentence of a file', () => {
     expect(ofFile('Formats things. It', false).text).toBe('');
     expect(ofFile('Formats things.', true).text).toBe('Formats things.');
