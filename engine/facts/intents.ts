@@ -104,7 +104,7 @@ export const INTENTS = {
         write #, writes #, increment #, increments # | WHO, WHERE, value, ever, anywhere, get, gets, to`,
       pt: `alterado, alterada, modificado, modificada, mudado, mudada, atribuído, atribuída, atualizado, atualizada,
         inicializado, altera #, alteram #, muda #, mudam #, modifica #, modificam #, atribui #, atualiza #, atualizam #,
-        incrementa #, # muda | WHO, WHERE, valor, alguma, vez`,
+        incrementa #, # muda | WHO, WHERE, valor, vez`,
     },
     thrown: {
       en: '# thrown, # raised, throw #, throws #, raise #, raises # | WHO, WHERE, ERROR',
@@ -113,7 +113,7 @@ export const INTENTS = {
     },
     throws: {
       en: '# throw, # raise, # panic, thrown by #, raised by #, thrown in #, raised in # | ERROR, directly',
-      pt: '# lança, # levanta, # pode lançar, lançados em #, lançadas em # | ERROR, alguma, algum, diretamente',
+      pt: '# lança, # levanta, # pode lançar, lançados em #, lançadas em # | ERROR, diretamente',
     },
   },
 } as const satisfies Record<string, Record<string, InBoth>>;
@@ -134,7 +134,8 @@ export const FILLERS = {
   en: `what, which, who, how many, is, are, does, do, can, could, may, be, the, a, an, of, in, on, to, from,
     by, for, and, all, any, there, here, please, list, show, me, tell, you`,
   pt: `que, qual, quais, quantos, quantas, o, a, os, as, um, uma, é, está, são, de, do, da, dos, das, em, no, na,
-    e, há, pode, podem, existem, aqui, liste, lista, mostre, me, todas, todos, este, esta`,
+    e, há, pode, podem, existem, aqui, liste, lista, mostre, me, todas, todos, algum, alguma, alguns, algumas,
+    este, esta`,
 };
 
 /** A plain word right after one of these is no name, as in "the total". */

@@ -112,6 +112,7 @@ describe('each intent', () => {
   it.each([
     ['Quais funções este arquivo define?', 'Funções de `src/shop.ts`: `format` (linha 13), `printAll` (linha 17).'],
     ['Quantas funções há?', 'Funções de `src/shop.ts`: `format` (linha 13), `printAll` (linha 17).'],
+    ['Este arquivo lança alguma exceção?', '`src/shop.ts` não lança nada diretamente. O que é chamado pode lançar.'],
     ['Existe uma função chamada remove?', '`remove` não aparece em `src/shop.ts`.'],
     ['quais funcoes ha neste arquivo', 'Funções de `src/shop.ts`: `format` (linha 13), `printAll` (linha 17).'],
     [
@@ -225,6 +226,8 @@ const OTHERS = [
   'Quais são os métodos privados?',
   'O que faz a função principal?',
   'O que significa idempotente?',
+  'Existe alguma função recursiva?',
+  'Existe algum erro?',
   'Como funciona Basket?',
   'Escreva um teste para Basket',
   'Qual função recebe Basket?',
