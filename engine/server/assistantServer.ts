@@ -139,10 +139,9 @@ export class AssistantServer {
           numTokens: this.#files.countTokens(message, this.#loaded()),
         });
       case 'measure':
-        return this.#reply(requestId, {
-          kind: 'measured',
-          size: this.#requests.measure(message.task, message.sampling, this.#loaded()),
-        });
+        return this.#requests.measure(message, this.#loaded(), (size) =>
+          this.#reply(requestId, { kind: 'measured', size }),
+        );
       case 'stats':
         return this.#reply(requestId, {
           kind: 'stats',

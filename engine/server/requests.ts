@@ -31,7 +31,15 @@ type FolderTask = Extract<Task, { kind: 'summarizeFolder' }>;
 /** A selection has a line. */
 const isWhole = ({ startLine }: Snippet): boolean => startLine === undefined;
 
+type Measure = Extract<HostMessage, { type: 'measure' }>;
 type Asker = Pick<Generate, 'requestId' | 'clientId'>;
+
+/** The files of a chat whose trees are needed: for outlines of what does not fit, and to check a small model's text. */
+function treesFor({ docs, snippets = [] }: ChatOptions, { layout, text }: LoadedModel): SourceDocument[] {
+  const files = [...docs, ...snippets.filter(isWhole).map(wholeFile)];
+  const numUnits = files.reduce((sum, { lf }) => sum + lf.length, 0);
+  return text.manifest.chat.facts || numUnits > layout.contextTokens ? files : [];
+}
 
 export class Requests {
   readonly facts: FileFacts;
@@ -119,11 +127,8 @@ export class Requests {
     const asked = task.asIs ? undefined : factsAsked(options, this.facts.language, can.chat && chat.facts);
     const startMs = performance.now();
     const wanted = asked?.documents ?? [];
-    // For the outlines of what does not fit, and to check what a small model writes.
-    const files = [...options.docs, ...(task.snippets ?? []).filter(isWhole).map(wholeFile)];
-    const needsTrees = chat.facts || files.reduce((sum, { lf }) => sum + lf.length, 0) > model.layout.contextTokens;
-    const others = files
-      .filter(({ docId }) => needsTrees && wanted.every((doc) => doc.docId !== docId))
+    const others = treesFor(options, model)
+      .filter(({ docId }) => wanted.every((doc) => doc.docId !== docId))
       .slice(0, Math.max(0, MAX_TREES - wanted.length));
     this.#parsing.whenParsed(message, [...wanted, ...others], onReady, (parsed, waiting) => {
       const known = waiting.aborted ? undefined : asked?.answer(parsed.slice(0, wanted.length), this.facts.of);
@@ -205,11 +210,28 @@ export class Requests {
     );
   }
 
-  /** The size of the prompt in tokens. Does not run it. @throws the errors of `start` */
-  measure(task: ChatTask | SummarizeTask, sampling: SamplingParams | undefined, { layout }: LoadedModel): PromptSize {
-    if (task.kind === 'summarize')
-      return measureSummarize(layout, this.#documents.get(task.docId), task.range, sampling, this.facts.outlinesOf);
-    return measureChat(layout, this.#chatOptions(task), sampling);
+  /**
+   * Gives `onSize` the size of the prompt in tokens, when the outlines are known. Does not run it.
+   * @throws the errors of `start`
+   */
+  measure({ requestId, task, sampling }: Measure, model: LoadedModel, onSize: (size: PromptSize) => void): void {
+    const { layout } = model;
+    const whenParsed = (documents: readonly SourceDocument[], size: () => PromptSize) =>
+      this.#parsing.whenParsed(
+        { requestId, priority: 'chat' },
+        documents,
+        () => {},
+        () => onSize(size()),
+      );
+    if (task.kind === 'summarize') {
+      const document = this.#documents.get(task.docId);
+      const needsTree = task.range === undefined && mayNeedOutline(layout, document);
+      return whenParsed(needsTree ? [document] : [], () =>
+        measureSummarize(layout, document, task.range, sampling, this.facts.outlinesOf),
+      );
+    }
+    const options = this.#chatOptions(task);
+    whenParsed(treesFor(options, model).slice(0, MAX_TREES), () => measureChat(layout, options, sampling));
   }
 
   #prepare(

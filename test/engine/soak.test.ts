@@ -4,7 +4,7 @@
  */
 import { expect, test } from 'vitest';
 import { MAX_GROWTH_BYTES, soakProcess } from '../support/soak/startSoak.ts';
-import { smallPart as part } from '../support/testLength.ts';
+import { part } from '../support/testLength.ts';
 import { slope } from '../support/soak/soakRun.ts';
 
 const NUM_REQUESTS = part(10_000);
