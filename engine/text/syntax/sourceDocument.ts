@@ -11,10 +11,7 @@ export class SourceDocument {
   version: number;
   /** The language id of the editor, if the path does not give the language. */
   readonly language: string | undefined;
-  /**
-   * Passages that recent edits removed, as LF text, the last one last (see Documents.edit). Every change sets a new
-   * array.
-   */
+  /** Passages that recent edits removed, as LF text, the last one last. Every change sets a new array. */
   removed: readonly string[] = [];
   #text: string;
   #lf: string | undefined;

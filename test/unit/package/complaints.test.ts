@@ -78,7 +78,7 @@ const COMPLAINTS: Complaint[] = [
       ['test/engine/engine.test.ts', 'a later request finds prompt and answer of an earlier one'],
       [
         'test/vscode/assistant.test.ts',
-        'the first question about the file reuses it and streams its answer; a second question does not compute it again',
+        'the first question about the file reuses it; a second question does not compute it again',
       ],
     ],
   },
