@@ -64,7 +64,7 @@ export class Comments {
     if (beside && beside.to <= index) return { from: beside.from, to: beside.to };
     let top = row;
     for (let start = this.#between.get(top - 1); start !== undefined; start = this.#between.get(top - 1)) top = start;
-    const last = this.#comments.get(top - 1);
+    const last = this.#comments.get(top - 1) ?? this.#aboveBlank(top - 1);
     if (!last?.isAlone) return undefined;
     let first = last;
     for (
@@ -74,6 +74,13 @@ export class Comments {
     )
       first = before;
     return { from: first.from, to: last.to };
+  }
+
+  /** A documentation comment of a member, which may be apart from it. At the top level it may be about the file. */
+  #aboveBlank(row: number): Comment | undefined {
+    const isBlank = this.#lines[row]?.trim() === '';
+    const comment = isBlank ? this.#comments.get(row - 1) : undefined;
+    return comment && /^\s+\/\*\*/.test(this.#lines[comment.row] ?? '') ? comment : undefined;
   }
 }
 

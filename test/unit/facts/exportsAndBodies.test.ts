@@ -298,6 +298,13 @@ function over(a: unknown) {}
     ],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/basket.ts': TEXT })).toBe(answer));
 
+  it('of a member may be apart from it', async () => {
+    const text =
+      'class Command {\n  /**\n   * Ends the process.\n   */\n\n  exit() {}\n\n  // Next.\n\n  next() {}\n}\n';
+    expect(await ask('What does `exit` do?', { 'a.js': text })).toContain('> Ends the process.');
+    expect(await ask('What does `next` do?', { 'a.js': text })).toMatch(/^No comment/);
+  });
+
   it.each([
     'label',
     'plain',
