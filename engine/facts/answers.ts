@@ -168,6 +168,7 @@ function callersAnswer(query: Query, source: Source): string | undefined {
   const isCallable = from.length > 0 || called.some(({ parameters, kind }) => parameters || kind === 'class');
   if (calls.length === 0 && !isCallable)
     return others.length > 0 ? say('appears', placesOf(others, source), about) : say('onlyDefined', undefined, about);
+  if (calls.length + others.length + called.length === 0) return say('onlyImported', undefined, about);
   // The types of objects are not known.
   const owners = called.map((each) => each.owner);
   const isUnsure = calls.some(

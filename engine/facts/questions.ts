@@ -50,6 +50,8 @@ function pathOf(said: string): { name: string; owner?: string } {
 /** Longer messages are no such questions. */
 const MAX_QUESTION = 120;
 const IDENTIFIER = /^#?[\p{L}_$][\p{L}\p{N}_$]*(?:[.#][\p{L}_$][\p{L}\p{N}_$]*)*$/u;
+/** Of a file that is not attached. */
+const FILE_NAME = /\.(?:[cm]?[jt]sx?|py|go|rs|java|kt|rb|php|cs|cpp|sh|sql|ya?ml|json|toml|md|html|css|txt)$/i;
 /** In backticks, the name of a key or a heading. */
 const WORDED = /^[\p{L}\p{N}_][\p{L}\p{N}_ -]*$/u;
 /** A name that may be an ordinary word. */
@@ -179,7 +181,7 @@ function tokensOf(said: string, { words }: Vocabulary, paths: readonly string[],
     const file = paths.find((path) => path === bare || path.slice(path.lastIndexOf('/') + 1) === bare);
     if (file !== undefined) files.push(file);
     if (file !== undefined || (!isMarked && isFirst && /^(?:it|ele)$/.test(word))) tokens.push('%');
-    else if (!isMarked && PRONOUN.test(word)) return undefined;
+    else if ((!isMarked && PRONOUN.test(word)) || FILE_NAME.test(bare)) return undefined;
     else if (!isMarked && words.has(word) && (index === 0 || bare === bare.toLowerCase())) tokens.push(word);
     else if (IDENTIFIER.test(bare) || (isMarked && WORDED.test(bare))) {
       tokens.push('#');

@@ -28,6 +28,7 @@ const TITLES = {
   notCalled: ['# is not called in %.', '# não é chamado em %.'],
   otherObject: ['A call on another object may be of another #.', 'Em outro objeto, a chamada pode ser de outro #.'],
   onlyDefined: ['In %, # appears only where it is defined.', 'Em %, # só aparece onde é definido.'],
+  onlyImported: ['In %, # appears only where it is imported.', 'Em %, # só aparece onde é importado.'],
   appears: ['# appears', '# aparece'],
   alsoAppears: ['Its name also appears', 'O nome aparece também'],
   missing: ['# does not appear in %.', '# não aparece em %.'],

@@ -41,6 +41,7 @@ describe('each intent', () => {
     ['Is there a function called remove?', '`remove` does not appear in `src/shop.ts`.'],
     ['Does remove exist?', '`remove` does not appear in `src/shop.ts`.'],
     ['What is the value of `limit`?', '`Basket.limit` is defined on line 7: `limit = 10;`.'],
+    ['Is Money used?', 'In `src/shop.ts`, `Money` appears only where it is imported.'],
     ['Where is limit used?', 'In `src/shop.ts`, `limit` appears only where it is defined.'],
     ['list all functions', FUNCTIONS],
     [
@@ -219,6 +220,8 @@ const OTHERS = [
   'What does the first function do?',
   'What is wrong?',
   'What is React?',
+  'What does main.py do?',
+  'Where is `money.ts`?',
   'What does idempotent mean?',
   'Does it use recursion?',
   'Where is sells defined?',
