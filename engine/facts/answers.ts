@@ -199,7 +199,8 @@ function changesAnswer({ name }: Query, source: Source): string | undefined {
   const first = all.filter(({ declares }) => declares);
   // With errors in the tree, some assignments may be missing.
   if (later.length === 0 && facts.broken) return undefined;
-  const calls = facts.calls.filter(({ on }) => on === name);
+  const isChanged = later.some(({ within = '' }) => within !== '' && !/\b(?:constructor|__init__)$/.test(within));
+  const calls = isChanged ? [] : facts.calls.filter(({ on }) => on === name);
   const places = (some: readonly { line: number }[]) =>
     placesOf(
       some.map(({ line }) => line),

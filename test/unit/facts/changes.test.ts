@@ -73,7 +73,7 @@ describe('assignments', () => {
     );
   });
 
-  test('calls on a name are named beside its assignments', async () => {
+  test('calls on a name are named if only its first values are assigned', async () => {
     const files = { 'a.py': 'waiting = deque()\ndef push(job):\n    waiting.append(job)\n' };
     expect(await ask('Where is waiting changed?', files)).toBe(
       'Assignments to `waiting`: outside functions (line 1). ' +
