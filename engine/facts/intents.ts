@@ -141,13 +141,17 @@ export const FILLERS = {
 /** A plain word right after one of these is no name, as in "the total". */
 export const DETERMINERS = 'the, a, an, this, that, its, o, a, os, as, um, uma, este, esta, do, da, no, na';
 
-/** A plain word right after one of these is a name. After other words it may be of ordinary language, as "private". */
+/** A plain word right after one of these is a name. Elsewhere it may be an ordinary word, as "private". */
 export const BEFORE_NAMES = `
   does, called, call, calls, change, changes, modify, modifies, assign, assigns, update, updates, set, sets, increment,
-  increments, where is, which line is, signature of, parameters of, arguments of, callers of, value of, type of,
+  increments, signature of, parameters of, arguments of, callers of, value of, type of,
   class, function, method, field, property, variable, constant,
   o que, faz, retorna, chama, chamam, chamada, chamado, altera, alteram, muda, mudam, modifica, modificam, atualiza,
   atualizam, assinatura de, parâmetros de, valor de, tipo de, retorno de`;
+
+/** A plain word right before one of these is a name. */
+export const AFTER_NAMES =
+  'defined, declared, imported, é definido, é definida, é declarado, é declarada, é importado, é importada';
 
 /** The attached file. */
 export const FILE = {

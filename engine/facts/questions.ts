@@ -1,5 +1,16 @@
 /** Reads commands, and questions of known words and a name. In doubt a message is for the model. Answers nothing. */
-import { BEFORE_NAMES, DETERMINERS, FILE, FILLERS, INTENTS, KINDS, NOUNS, ORDERS, SHARED } from './intents.ts';
+import {
+  AFTER_NAMES,
+  BEFORE_NAMES,
+  DETERMINERS,
+  FILE,
+  FILLERS,
+  INTENTS,
+  KINDS,
+  NOUNS,
+  ORDERS,
+  SHARED,
+} from './intents.ts';
 import type { Intent, Kind, Language } from './intents.ts';
 
 export interface Query {
@@ -78,7 +89,7 @@ const NEVER_NAMES = new Set(phrasesIn(`${FILLERS.en}, ${FILLERS.pt}, ${DETERMINE
 /** "What is React?" asks for no name of the files. */
 const KNOWLEDGE = / (?:what is|o que e) # $/;
 /** "What does private mean?" asks about the language. */
-const NAMES_IT = new RegExp(` ${anyOf(BEFORE_NAMES)} #(?! mean )`);
+const NAMES_IT = new RegExp(` (?:${anyOf(BEFORE_NAMES)} #(?! mean )|# ${anyOf(AFTER_NAMES)} )`);
 const ORDER = new RegExp(`^${anyOf(ORDERS)}(?!\\S)`, 'i');
 
 function vocabularyOf(language: Language) {

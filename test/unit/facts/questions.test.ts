@@ -142,6 +142,7 @@ describe('each intent', () => {
     ['O que faz Basket?', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
     ['Me explica o que Basket faz', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
     ['O que é Basket?', 'O comentário de `Basket` (linha 6) diz:\n\n> Holds what a customer buys.'],
+    ['Onde gone é definido?', '`gone` não aparece em `src/shop.ts`.'],
     ['Onde está `gone`?', '`gone` não aparece em `src/shop.ts`.'],
     [
       'Qual é o tipo de `cents` em `format`?',
@@ -219,6 +220,8 @@ const OTHERS = [
   'Which structs exist?',
   'What does the first function do?',
   'What is wrong?',
+  'Where is validation?',
+  'Where is caching implemented?',
   'What is React?',
   'What does main.py do?',
   'Where is `money.ts`?',
