@@ -69,6 +69,34 @@ export function areOpposite(one: string, other: string): boolean {
   );
 }
 
+/** Names in conditions that say nothing of what a function does. */
+const CHECKS = new Set(
+  `if unless guard assert not and or is in typeof instanceof isinstance undefined null None true false True False string
+   number boolean object function str int float bool bytes list dict set tuple len Array Number String Buffer isArray
+   isInteger isFinite isNaN length throw new raise return Error TypeError RangeError ValueError`.split(/\s+/),
+);
+
+/**
+ * Whether lines only look up what a function is about, or check its parameters and what they looked up. A function and
+ * its opposite begin with the same ones.
+ */
+export function isPreparation(lines: readonly string[], header: string): boolean {
+  const known = new Set([...CHECKS, ...parametersIn(header)]);
+  let isChecked = false;
+  return lines.every((line) => {
+    const declared = /^(?:(?:const|let|var)\s+)?([\w$]+)(?:\s*:[^=]+)?\s*=(?![=>])/.exec(line)?.[1];
+    if (declared !== undefined) known.add(declared);
+    else if (/^(if|unless|guard|assert)\b/.test(line)) {
+      const [condition = ''] = line.replace(/(['"`])[^'"`]*\1/g, '').split(/\b(?:throw|raise|return)\b/);
+      isChecked = (condition.match(/\.?[\p{L}_$][\p{L}\p{N}_$]*/gu) ?? []).every((name) =>
+        known.has(name.replace(/^\./, '')),
+      );
+      return isChecked;
+    } else return isChecked && /^(throw|raise|return;?$|\})/.test(line);
+    return true;
+  });
+}
+
 /** Whether a word is another one with `un`, `dis` or `de` before it. */
 const undoes = (word: string, others: readonly string[]): boolean =>
   others.some((other) => other.length > 2 && ['un', 'dis', 'de'].some((prefix) => word === prefix + other));

@@ -17,7 +17,7 @@ import { isWrongImport } from '../text/syntax/importedModules.ts';
 import { strangeMembers, unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
-import { areAlike, areOpposite, isCallback, nameIn, parametersIn } from './alike.ts';
+import { areAlike, areOpposite, isCallback, isPreparation, nameIn, parametersIn } from './alike.ts';
 
 /** Longer files are generated, or data. They are not searched. In characters. */
 const MAX_SEARCHED = 200_000;
@@ -251,6 +251,7 @@ function isForeign(lines: readonly string[], i: number, header: string, texts: r
   const other = headerAbove(text, at);
   const isOpposite = other !== undefined && areOpposite(header, other);
   if (other !== undefined && !isOpposite && areAlike(header, other)) return false;
+  if (isOpposite && isPreparation(code, header)) return false;
   // What must hold before something is done mostly does not hold before it is undone.
   if (code.length > 1 || (isOpposite && GUARD.test(line))) return true;
   if (wordsIn(line) < MIN_WORDS) return false;

@@ -43,7 +43,9 @@ export function isWrongImport(
     const path = resolved(file, module, true);
     const isIt = (other: string): boolean => (module.startsWith('.') ? other === path : hasEnd(other, path));
     const known = others.filter((other) => isIt(other.path.replace(/(\/__init__)?\.pyi?$/, '')));
-    return known.length > 0 ? lacksNames(known, names) : isElsewhere(module, namesOf(names), file, others, true);
+    if (known.length === 0) return isElsewhere(module, namesOf(names), file, others, true);
+    // The names may be those of files in the folder.
+    return !known.some((other) => /__init__\.pyi?$/.test(other.path)) && lacksNames(known, names);
   }
   if (!/^(javascript|typescript|tsx)$/.test(grammar) || !STATEMENT.test(line)) return false;
   const module = MODULE.exec(line)?.[2];
@@ -63,22 +65,35 @@ export function isWrongImport(
   const name = packageOf(module);
   const types = `@types/${name.replace('@', '').replace('/', '__')}`;
   const [scope = ''] = name.split('/');
-  return !packages.some(
-    (other) => other === name || other === types || (name.startsWith('@') && other.startsWith(`${scope}/`)),
+  const isKnown = packages.some(
+    (other) =>
+      other === name ||
+      other === types ||
+      // Parts of one project.
+      (name.startsWith('@') && (other.startsWith(`${scope}/`) || scope === `@${other}`)),
   );
+  // A bundler may give a name to a folder.
+  return !isKnown && !others.some(({ path, text }) => `/${path}`.includes(`/${name}/`) || mentions(text, name));
 }
+
+/** Whether a text has a module of a package between quotes. */
+const mentions = (text: string, name: string): boolean =>
+  [`'${name}'`, `'${name}/`, `"${name}"`, `"${name}/`].some((quoted) => text.includes(quoted));
 
 interface Binding {
   module: string;
   names: string[];
 }
 
-/** The imports of a text. */
+/** The imports of a text, without names that stand for the whole module: each file chooses them itself. */
 function bindingsIn(text: string, isPython: boolean): Binding[] {
   if (isPython)
     return [...text.matchAll(PYTHON_IMPORTS)].map(([, module = '', names = '']) => ({ module, names: namesOf(names) }));
   return [IMPORTS, REQUIRES].flatMap((pattern) =>
-    [...text.matchAll(pattern)].map(([, names = '', , module = '']) => ({ module, names: namesOf(names) })),
+    [...text.matchAll(pattern)].map(([, names = '', , module = '']) => ({
+      module,
+      names: namesOf(/\{.*\}/s.exec(names)?.[0] ?? '').filter((name) => name !== 'default'),
+    })),
   );
 }
 
@@ -91,7 +106,7 @@ const namesOf = (list: string): string[] =>
 
 /**
  * Whether a module that no known file is or imports is to have names that the project has from elsewhere: one of its
- * files exports them, or imports them.
+ * files exports them, or imports them. A module above or with a usual name may pass on what another one exports.
  */
 function isElsewhere(
   module: string,
@@ -100,22 +115,52 @@ function isElsewhere(
   others: readonly KnownFile[],
   isPython: boolean,
 ): boolean {
-  const [last = ''] = /[\w$-]+(?=(\.[cm]?[jt]sx?)?$)/.exec(module) ?? [];
-  const target = resolved(file, module, isPython);
+  const last = lastOf(module);
+  const isPath = (other: string): boolean => other.startsWith('.') || (isPython && rootOf(other, others) !== undefined);
+  const pathOf = (from: string, other: string): string =>
+    isPython && !other.startsWith('.')
+      ? `${rootOf(other, others) ?? ''}${other.replaceAll('.', '/')}`
+      : resolved(from, other, isPython);
+  if (names.length === 0 || (isPath(module) ? isUsual(last) || OTHER_KIND.test(module) : isPython)) return false;
+  const target = pathOf(file, module);
+  const above = folderOf(target);
   let found = false;
   for (const { path, text } of others) {
     // One file may have the module as a folder.
-    if (path.includes(`${target}/`) || path.startsWith(`${target}.`)) return false;
+    if (`/${path}`.includes(`/${target}/`) || path.startsWith(`${target}.`)) return false;
     const mayHave = names.some((name) => text.includes(name));
     if (!mayHave && !text.includes(last)) continue;
     for (const binding of bindingsIn(text, isPython)) {
-      if (resolved(path, binding.module, isPython) === target) return false;
-      found ||= binding.names.some((name) => names.includes(name));
+      const other = pathOf(path, binding.module);
+      if (other === target) return false;
+      // A path with a name of its own, as in `tsconfig.json`, may be this one.
+      if (isPath(module) && !isPath(binding.module) && lastOf(binding.module) === last) return false;
+      const counts = isPath(binding.module)
+        ? isPath(module) && !isUsual(lastOf(other)) && !isIn(target, other) && !isIn(folderOf(other), above)
+        : !isPython && (!isPath(module) || isNear(folderOf(path), folderOf(file)));
+      found ||= counts && binding.names.some((name) => names.includes(name));
     }
-    found ||= path !== file && mayHave && names.some((name) => defines(text, name, isPython));
+    found ||=
+      isPath(module) &&
+      path !== file &&
+      mayHave &&
+      !isIn(folderOf(path), above) &&
+      names.some((name) => defines(text, name, isPython));
   }
   return found;
 }
+
+/** Modules that many folders have, or that pass on what others define. */
+const USUAL = new Set(
+  `index main mod internal internals exports public api core base common shared lib util utils helper helpers type types
+  typings interfaces model models schema schemas constant constants config settings version error errors exceptions compat
+  _compat state store routes router logger context hook hooks actions reducer reducers style styles theme test tests
+  fixtures mocks`.split(/\s+/),
+);
+const isUsual = (last: string): boolean => last === '' || USUAL.has(last) || last.startsWith('exports');
+/** Files that are no source text. */
+const OTHER_KIND =
+  /\.(json5?|vue|svelte|astro|css|scss|sass|less|svg|png|html|graphql|gql|wasm|node|ya?ml|mdx?|txt)(\?.*)?$/;
 
 /** The path of a module's file without its ending, or the name of a package. */
 function resolved(file: string, module: string, isPython: boolean): string {
@@ -126,6 +171,26 @@ function resolved(file: string, module: string, isPython: boolean): string {
   }
   return module.startsWith('.') ? joined(file, module).replace(/(\/index)?(\.[cm]?[jt]sx?)?$/, '') : packageOf(module);
 }
+
+/** What is before the path of an absolute module of Python. Undefined if the project has no such folder. */
+function rootOf(module: string, files: readonly KnownFile[]): string | undefined {
+  const folder = `/${/^\w*/.exec(module)?.[0]}/`;
+  const path = files.map((file) => `/${file.path}`).find((each) => each.includes(folder));
+  return path?.slice(1, path.lastIndexOf(folder) + 1);
+}
+
+const lastOf = (module: string): string =>
+  module
+    .replace(/\.[cm]?[jt]sx?$/, '')
+    .split(/[./]/)
+    .at(-1) ?? '';
+
+const folderOf = (path: string): string => path.split('/').slice(0, -1).join('/');
+
+const isIn = (path: string, folder: string): boolean =>
+  path !== folder && (folder === '' || path.startsWith(`${folder}/`));
+
+const isNear = (one: string, other: string): boolean => one === other || isIn(one, other) || isIn(other, one);
 
 /** Whether a file defines a name for others. */
 function defines(text: string, name: string, isPython: boolean): boolean {

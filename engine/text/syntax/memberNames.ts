@@ -2,7 +2,7 @@
  * Finds members in new text that their object does not have, where the file tells what the object is: a literal, a
  * declared type, a class of the file. The name must be declared once. In doubt finds nothing.
  */
-import { isMemberOfLanguage, moduleMembers } from './moduleMembers.ts';
+import { isMemberOfLanguage, moduleMembers, NEWER } from './moduleMembers.ts';
 import { linesWith, occurrences } from './occurrences.ts';
 import type { Scope, Scopes } from './scopes.ts';
 import type { NewText } from './visibleNames.ts';
@@ -30,7 +30,8 @@ const SCRIPT_NAMES: Readonly<Record<string, string>> = {
 /** Their members are known, because this program runs in the same language. */
 const SCRIPT_TYPES = new Set(['Array', 'Map', 'Set', 'String']);
 const MEMBER = /(?<![\p{L}\p{N}_$)\].?])([\p{L}_$][\p{L}\p{N}_$]*)\??\.([\p{L}_$][\p{L}\p{N}_$]*)/gu;
-const SELF = /^(self|cls|this)$/;
+/** The object that a method belongs to. */
+const isSelf = (name: string, isScript: boolean): boolean => (isScript ? name === 'this' : /^(self|cls)$/.test(name));
 /** What stands behind a name that is written or declared. */
 const WRITTEN = /^\s*(=(?![=>])|:(?!:)|[-+*/|&?]{1,2}=|,[^()]*=(?!=))/;
 
@@ -45,10 +46,13 @@ export function unknownMembers({ scopes, grammar, text, start, end, others }: Ne
     const use = at + whole.length <= start ? undefined : scopes.at(at);
     if (!use || use.isBroken || WRITTEN.test(text.slice(at + whole.length, end + 20))) return [];
     const old = text.slice(0, start) + text.slice(end);
-    if (SELF.test(object))
-      return ownMembers(scopes, use, text, old, isScript)?.(member) === false ? [`${object}.${member}`] : [];
+    if (isSelf(object, isScript)) {
+      const has = ownMembers(scopes, use, { text, old, others, isScript });
+      return has?.(member) === false ? [`${object}.${member}`] : [];
+    }
     if (!use.isName) return [];
-    if (moduleMembers(object, old, grammar)?.(member) === false && !old.includes(`${object}.${member}`))
+    const isUnknown = moduleMembers(object, old, grammar)?.(member) === false;
+    if (isUnknown && !old.includes(`${object}.${member}`) && !isHidden(scopes, text, object, use.functions))
       return [`${object}.${member}`];
     const declared = declarationOf(scopes, text, object, use.functions, isScript);
     if (declared === undefined) return [];
@@ -68,23 +72,75 @@ export function strangeMembers({ scopes, grammar, text, start, end }: NewText, o
     const at = from + index;
     if (at + whole.length <= start || isMemberOfLanguage(member, isScript)) return [];
     const behind = text.slice(at + whole.length, end + 20);
-    if (WRITTEN.test(behind) || !(scopes.at(at).isName || SELF.test(object))) return [];
-    if (!isOfFile(old, object) || [old, ...others].some((other) => occurrences(other, member)?.length !== 0)) return [];
+    if (WRITTEN.test(behind) || !(scopes.at(at).isName || isSelf(object, isScript))) return [];
+    if (!isOfFile(old, object, isScript) || [old, ...others].some((other) => occurrences(other, member)?.length !== 0))
+      return [];
     return [`${object}.${member}`];
   });
 }
 
-/** Whether a name is a variable, and nothing that a package gives is in what is assigned to it. */
-function isOfFile(text: string, name: string): boolean {
-  const assigned = new RegExp(`(?:^|[\\s({])${name.replaceAll('$', '\\$')}\\s*(?::[^=]+)?=(?![=>])`);
+/** Whether a name of the file's own is visible at a place and hides a module or global object. */
+function isHidden(scopes: Scopes, text: string, name: string, functions: readonly number[]): boolean {
+  return (occurrences(text, name) ?? []).some((at) => {
+    const { declares, functions: around } = scopes.at(at);
+    const inner = around.at(-1);
+    const isModule = /^\s*(=\s*)?require\(/.test(text.slice(at + name.length, at + name.length + 20));
+    return declares && !isModule && (inner === undefined || functions.includes(inner));
+  });
+}
+
+/** A value that tells what it is made of: `new Name(..)`, `name(..)`, an array or an object in one line. */
+const MADE = /^(?:new\s+)?([\p{L}_$][\p{L}\p{N}_$]*)(?:<[^()]*>)?\(([^()]*)\);?$|^[[{].*[\]}];?$/u;
+/** Functions that are followed to see what a name is. */
+const MAX_DEPTH = 3;
+
+/** Whether a name is only a variable that the functions and classes of the file make, without anything of a package. */
+function isOfFile(text: string, name: string, isScript: boolean, depth = 0): boolean {
+  const word = name.replaceAll('$', '\\$');
   const lines = linesWith(text, name);
-  const values = lines.filter((line) => assigned.test(line) && !/\b(import|await)\b|\brequire\(/.test(line));
-  const parameter = new RegExp(`[(,]\\s*\\W*${name.replaceAll('$', '\\$')}\\s*[,):=?].*(\\{|=>|:)\\s*$`);
-  if (lines.some((line) => parameter.test(line))) return false;
-  const words = values.flatMap((line) => line.match(/[\p{L}_$][\p{L}\p{N}_$]*/gu) ?? []);
+  const parameter = new RegExp(`[(,]\\s*\\W*${word}\\s*[,):=?].*(\\{|=>|:)\\s*$`);
+  const assigned = new RegExp(`(?:^|[\\s({])${word}\\s*(?::[^=]+)?=(?![=>])\\s*(.*)$`);
+  const values = lines.flatMap(
+    (line) =>
+      assigned
+        .exec(line)?.[1]
+        ?.replace(/\s*(\/\/|#).*$/, '')
+        .trim() ?? [],
+  );
+  if (values.length === 0 || lines.some((line) => parameter.test(line) || IMPORTED.test(line))) return false;
+  return values.every((value) => isMadeHere(text, value, isScript, depth));
+}
+
+const IMPORTED = /\b(import|from|require|await|for|with|as|catch|except)\b/;
+
+function isMadeHere(text: string, value: string, isScript: boolean, depth: number): boolean {
+  const made = MADE.exec(value);
+  if (!made || depth > MAX_DEPTH || /\.\.\.|\*\*|\bthis\b|\bself\b/.test(value)) return false;
+  const [, maker, rest = value] = made;
+  const words =
+    rest.replace(/(['"`])[^'"`]*\1/g, '').match(/(?<![\p{L}\p{N}_$.])[\p{L}_$][\p{L}\p{N}_$]*(?!\s*:)/gu) ?? [];
   return (
-    values.length > 0 &&
-    !words.some((word) => linesWith(text, word).some((line) => /\b(import|from|require)\b/.test(line)))
+    words.every(
+      (word) => /^(true|false|null|undefined|None|True|False)$/.test(word) || isOfFile(text, word, isScript, depth + 1),
+    ) &&
+    (maker === undefined || isMaker(text, maker, isScript, depth))
+  );
+}
+
+/** Whether a function or class is the file's own and gives nothing of a package. */
+function isMaker(text: string, name: string, isScript: boolean, depth: number): boolean {
+  const header = new RegExp(
+    `^([ \\t]*)(?:export |default |async )*(?:function|class|def)\\s+${name.replaceAll('$', '\\$')}\\b(.*)$`,
+    'gm',
+  );
+  const [found, ...more] = [...text.matchAll(header)];
+  if (!found || more.length > 0 || /\bextends\b|\bclass\b.*\(\w/.test(found[0])) return false;
+  if (/^\s*(export |default )*class\b/.test(found[0])) return membersOf(name, isScript, text, []) !== undefined;
+  const body = bodyAt(text, found.index, found[1] ?? '');
+  // The value of these is made by the language, or by what is above.
+  if (/\basync\b|\bfunction\s*\*|\byield\b/.test(body) || /@.*\n$/.test(text.slice(0, found.index))) return false;
+  return [...body.matchAll(/\breturn\b\s*(.*)$/gm)].every(([, value = '']) =>
+    isMadeHere(text, value.trim(), isScript, depth + 1),
   );
 }
 
@@ -92,9 +148,7 @@ function isOfFile(text: string, name: string): boolean {
 function ownMembers(
   scopes: Scopes,
   { functions, ownerAt }: Scope,
-  text: string,
-  old: string,
-  isScript: boolean,
+  { text, old, others, isScript }: { text: string; old: string; others: readonly string[]; isScript: boolean },
 ): ((member: string) => boolean) | undefined {
   let classAt = ownerAt;
   // Inside functions that have the `this` of the method around them.
@@ -105,13 +159,21 @@ function ownMembers(
   }
   const type =
     classAt < 0 ? undefined : /^(?:abstract\s+)?class\s+([\w$]+)/.exec(text.slice(classAt, classAt + 200))?.[1];
-  if (type === undefined || membersOf(type, isScript, old, []) === undefined) return undefined;
+  if (type === undefined || membersOf(type, isScript, old, others) === undefined) return undefined;
+  const method = text.slice(functions.at(-1), (functions.at(-1) ?? 0) + 80);
+  const isStatic = isScript ? /^[\w\s]*\bstatic\b/.test(method) : /^def\s+\w+\(\s*cls\b/.test(method);
   return (member) => {
     const name = member.replaceAll('$', '\\$');
     const own = isScript
-      ? `\\b(?:this|self)[?!]?\\.${name}(?![\\w$])|^[ \\t]*(?:[a-z]+\\s+)*[*]?${name}\\s*[?!]?\\s*[(:=;<\\n]|\\b(?:public|private|protected|readonly)\\s+${name}\\b`
-      : `\\b(?:self|cls)\\.${name}\\b|\\bdef\\s+${name}\\b|^[ \\t]+${name}\\s*[:=]|['"]${name}['"]`;
-    return new RegExp(own, 'm').test(old) || member.startsWith('__') || member in Object.prototype;
+      ? `\\b(?:this|self)[?!]?\\.${name}(?![\\w$])|(?:^|;)[ \\t]*(?:@.*\\s)?(?:[a-z]+\\s+)*[*]?${name}\\s*[?!]?\\s*[(:=;<\\n]|\\b(?:public|private|protected|readonly|override)\\s+${name}\\b|['"]${name}['"]`
+      : `\\b(?:self|cls)\\.${name}\\b|\\bdef\\s+${name}\\b|^[ \\t]+(?:\\w+\\s*[,=]\\s*)*${name}\\s*[:=,]|['"]${name}['"]`;
+    const isWritten = `\\w\\.${name}\\s*(?:=(?!=)|[,:][^()\\n]*=(?!=))`;
+    return (
+      new RegExp(`${own}|${isWritten}`, 'm').test(old) ||
+      member.startsWith('__') ||
+      member in (isStatic ? Function : Object).prototype ||
+      (isStatic && /^(prototype|mro)$/.test(member))
+    );
   };
 }
 
@@ -183,11 +245,20 @@ function membersOf(
   text: string,
   others: readonly string[],
 ): ((member: string) => boolean) | undefined {
-  const isExtended = (other: string): boolean =>
-    linesWith(other, type).some((line) =>
-      /\bimport\b|\bfrom\b|\bdeclare\b|\binterface\b|\bsetattr\b|prototype|\bassign\b|__dict__/.test(line),
-    );
-  if (isExtended(text) || (isScript && others.some((other) => other.includes(`${type}.prototype.`)))) return undefined;
+  const name = type.replaceAll('$', '\\$');
+  // Also a class that a function changes, as in `inherits(Name, Base)`, or that another one has as one of its bases.
+  const isChanged = new RegExp(
+    `\\.prototype\\b|\\b(import|from|declare|interface|setattr|assign)\\b|__dict__|(?<!\\bclass\\s+\\w*)[\\w$]\\(\\s*${name}\\s*[,)]|` +
+      `(?<![\\w$.])${name}\\.[\\w$]+\\s*=(?![=>])|\\bclass\\s+\\w+\\((.*,\\s*${name}\\b|${name}\\s*,)`,
+  );
+  // Another file may have the members that a base class calls.
+  const isChangedThere = new RegExp(
+    `(?<![\\w$.])${name}\\.([\\w$]+\\s*=(?![=>])|prototype\\b)|\\binterface\\s+${name}\\b|\\bextends\\s+${name}\\b|` +
+      `\\bclass\\s+\\w+\\(.*\\b${name}\\b`,
+  );
+  const has = (texts: readonly string[], pattern: RegExp): boolean =>
+    texts.some((other) => linesWith(other, type).some((line) => pattern.test(line)));
+  if (has([text], isChanged) || has(others, isChangedThere) || /mixin/i.test(type)) return undefined;
   const header = linesWith(text, type).filter((line) =>
     new RegExp(`^\\s*(export |default )*class\\s+${type}\\b`).test(line),
   );
@@ -200,16 +271,19 @@ function membersOf(
     const { prototype } = (globalThis as unknown as Record<string, { prototype: object }>)[type] as {
       prototype: object;
     };
-    return (member) => member in prototype;
+    return (member) => member in prototype || NEWER.has(member);
   }
   const [line] = header as [string];
   const isPlain = isScript ? /class\s+[\w$]+(<[\w, ]+>)?\s*\{$/ : /class\s+\w+(\((object)?\))?:$/;
   const at = text.indexOf(line);
-  if (header.length > 1 || !isPlain.test(line.trimEnd()) || /@[^\n]*\n\s*$/.test(text.slice(Math.max(0, at - 200), at)))
-    return undefined;
+  // A decorator may end on a line of its own.
+  const isDecorated = /(^|\n)[ \t]*@[^\n]*\n\s*$|\)\n[ \t]*$/.test(text.slice(Math.max(0, at - 200), at));
+  if (header.length > 1 || !isPlain.test(line.trimEnd()) || isDecorated) return undefined;
   const body = bodyAt(text, at, /^\s*/.exec(line)?.[0] ?? '');
   // A class that answers for any name.
-  if (/__getattr|__slots__|__dict__|setattr|\[\w+:\s*string\]|Proxy|assign/.test(body)) return undefined;
+  if (/__getattr|__slots__|__dict__|setattr|\bvars\(|\[\w+:\s*[\w$]+\]|Proxy|assign|\bthis\[|defineProp/.test(body))
+    return undefined;
+  if (/\b\w*(mixin|extend|inherit|apply|call)\w*\(\s*(this|self)\b/i.test(body)) return undefined;
   const names = new Set(body.match(/[\p{L}_$][\p{L}\p{N}_$]*/gu));
   const isWrittenOutside = (member: string): boolean => new RegExp(`\\b\\w+\\.${member}\\s*=(?!=)`).test(text);
   return (member) =>

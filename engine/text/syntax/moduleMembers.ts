@@ -23,6 +23,18 @@ const BROWSER = `
   value visibility width
   current default displayName length message name props state prototype`;
 
+/** Members that this program may lack: it may run in an older version than the user's, or on another system. */
+export const NEWER = new Set(
+  `groupBy fromAsync withResolvers try escape sumPrecise f16round isError rawJSON isRawJSON concat zip zipKeyed
+  getOrInsert getOrInsertComputed union intersection difference symmetricDifference isSubsetOf isSupersetOf isDisjointFrom
+  getuid geteuid getgid getegid getgroups setuid setgid seteuid setegid setgroups initgroups lchmod lchmodSync
+  glob globSync hash matchesGlob styleText openAsBlob getBuiltinModule loadEnvFile parseEnv partialDeepStrictEqual
+  getCallSites execve finalization availableMemory registerHooks enableCompileCache findPackageJSON stripTypeScriptTypes
+  zstdCompress zstdDecompress zstdCompressSync zstdDecompressSync createZstdCompress createZstdDecompress crc32`.split(
+    /\s+/,
+  ),
+);
+
 /** Whether the object that a file knows by this name has a member. Undefined if nothing is known of it. */
 export function moduleMembers(
   object: string,
@@ -45,7 +57,7 @@ export function moduleMembers(
     return (member) => known.has(member) || !/^[a-z]/.test(member);
   }
   const has = (value: unknown) => (member: string) =>
-    member in Object(value) || (grammar !== 'javascript' && /^[A-Z]/.test(member));
+    member in Object(value) || NEWER.has(member) || (grammar !== 'javascript' && /^[A-Z]/.test(member));
   const module = new RegExp(
     `^import +(?:\\* *as +)?${name} +from *['"]([\\w:/]+)['"]|\\b(?:const|var|let) +${name} *= *require\\(['"]([\\w:/]+)['"]\\)`,
     'm',

@@ -3,25 +3,28 @@
 /** Lower-case names of modules of the standard library. */
 export const PYTHON_MODULES: Readonly<Record<string, string>> = {
   os: `
-    abc abort access add_dll_directory altsep chdir chmod chown chroot close closerange confstr confstr_names
-    copy_file_range cpu_count ctermid curdir defpath device_encoding devnull dup dup2 environ environb error
-    eventfd eventfd_read eventfd_write execl execle execlp execlpe execv execve execvp execvpe extsep fchdir
-    fchmod fchown fdatasync fdopen fork forkpty fpathconf fsdecode fsencode fspath fstat fstatvfs fsync
-    ftruncate fwalk get_blocking get_exec_path get_inheritable get_terminal_size getcwd getcwdb getegid getenv
-    getenvb geteuid getgid getgrouplist getgroups getloadavg getlogin getpgid getpgrp getpid getppid getpriority
-    getrandom getresgid getresuid getsid getuid getxattr initgroups isatty kill killpg lchown linesep link
-    listdir listxattr lockf login_tty lseek lstat major makedev makedirs memfd_create minor mkdir mkfifo mknod
-    name nice open openpty pardir path pathconf pathconf_names pathsep pidfd_open pipe pipe2 popen posix_fadvise
-    posix_fallocate posix_spawn posix_spawnp pread preadv putenv pwrite pwritev read readlink readv
-    register_at_fork remove removedirs removexattr rename renames replace rmdir scandir sched_get_priority_max
-    sched_get_priority_min sched_getaffinity sched_getparam sched_getscheduler sched_param sched_rr_get_interval
-    sched_setaffinity sched_setparam sched_setscheduler sched_yield sendfile sep set_blocking set_inheritable
-    setegid seteuid setgid setgroups setpgid setpgrp setpriority setregid setresgid setresuid setreuid setsid
-    setuid setxattr spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe splice st startfile stat
-    stat_result statvfs statvfs_result strerror supports_bytes_environ supports_dir_fd supports_effective_ids
-    supports_fd supports_follow_symlinks symlink sync sys sysconf sysconf_names system tcgetpgrp tcsetpgrp
-    terminal_size times times_result truncate ttyname umask uname uname_result unlink unsetenv urandom utime
-    wait wait3 wait4 waitid waitid_result waitpid waitstatus_to_exitcode walk write writev`,
+    abc abort access add_dll_directory altsep chdir chflags chmod chown chroot close closerange confstr
+    confstr_names copy_file_range cpu_count ctermid curdir defpath device_encoding devnull dup dup2 environ
+    environb error eventfd eventfd_read eventfd_write execl execle execlp execlpe execv execve execvp execvpe
+    extsep fchdir fchmod fchown fdatasync fdopen fork forkpty fpathconf fsdecode fsencode fspath fstat fstatvfs
+    fsync ftruncate fwalk get_blocking get_exec_path get_handle_inheritable get_inheritable get_terminal_size
+    getcwd getcwdb getegid getenv getenvb geteuid getgid getgrouplist getgroups getloadavg getlogin
+    getpgid getpgrp getpid getppid getpriority getrandom getresgid getresuid getsid getuid getxattr grantpt
+    initgroups isatty kill killpg lchflags lchmod lchown linesep link listdir listdrives listmounts listvolumes
+    listxattr lockf login_tty lseek lstat major makedev makedirs memfd_create minor mkdir mkfifo mknod name nice
+    open openpty pardir path pathconf pathconf_names pathsep pidfd_open pipe pipe2 plock popen posix_fadvise
+    posix_fallocate posix_openpt posix_spawn posix_spawnp pread preadv process_cpu_count ptsname putenv pwrite
+    pwritev read readinto readlink readv register_at_fork reload_environ remove removedirs removexattr rename
+    renames replace rmdir scandir sched_get_priority_max sched_get_priority_min sched_getaffinity sched_getparam
+    sched_getscheduler sched_param sched_rr_get_interval sched_setaffinity sched_setparam sched_setscheduler
+    sched_yield sendfile sep set_blocking set_handle_inheritable set_inheritable setegid seteuid setgid
+    setgroups setns setpgid setpgrp setpriority setregid setresgid setresuid setreuid setsid setuid setxattr
+    spawnl spawnle spawnlp spawnlpe spawnv spawnve spawnvp spawnvpe splice st startfile stat stat_result statvfs
+    statvfs_result strerror supports_bytes_environ supports_dir_fd supports_effective_ids supports_fd
+    supports_follow_symlinks symlink sync sys sysconf sysconf_names system tcgetpgrp tcsetpgrp terminal_size
+    timerfd_create timerfd_gettime timerfd_settime times times_result truncate ttyname umask uname uname_result
+    unlink unlockpt unsetenv unshare urandom utime wait wait3 wait4 waitid waitid_result waitpid
+    waitstatus_to_exitcode walk write writev`,
   'os.path': `
     abspath altsep basename commonpath commonprefix curdir defpath devnull dirname exists expanduser expandvars
     extsep genericpath getatime getctime getmtime getsize isabs isdevdrive isdir isfile isjunction islink
@@ -29,21 +32,23 @@ export const PYTHON_MODULES: Readonly<Record<string, string>> = {
     split splitdrive splitext splitroot stat supports_unicode_filenames sys`,
   sys: `
     abiflags activate_stack_trampoline addaudithook api_version argv audit base_exec_prefix base_prefix
-    breakpointhook builtin_module_names byteorder call_tracing copyright displayhook dont_write_bytecode
-    exc_info excepthook exception exec_prefix executable exit flags float_info float_repr_style
-    get_asyncgen_hooks get_coroutine_origin_tracking_depth get_int_max_str_digits getallocatedblocks
-    getdefaultencoding getdlopenflags getfilesystemencodeerrors getfilesystemencoding getprofile
-    getrecursionlimit getrefcount getsizeof getswitchinterval gettrace getwindowsversion hash_info hexversion
-    implementation int_info intern is_finalizing maxsize maxunicode meta_path modules monitoring orig_argv path
-    path_hooks path_importer_cache platform platlibdir prefix pycache_prefix set_asyncgen_hooks
-    set_coroutine_origin_tracking_depth set_int_max_str_digits setdlopenflags setprofile setrecursionlimit
-    setswitchinterval settrace stderr stdin stdlib_module_names stdout thread_info unraisablehook version
-    version_info warnoptions`,
+    breakpointhook builtin_module_names byteorder call_tracing copyright displayhook dllhandle
+    dont_write_bytecode exc_info excepthook exception exec_prefix executable exit flags float_info
+    float_repr_style get_asyncgen_hooks get_coroutine_origin_tracking_depth get_int_max_str_digits
+    getallocatedblocks getandroidapilevel getdefaultencoding getdlopenflags getfilesystemencodeerrors
+    getfilesystemencoding getprofile getrecursionlimit getrefcount getsizeof getswitchinterval gettotalrefcount
+    gettrace getunicodeinternedsize getwindowsversion hash_info hexversion implementation int_info intern
+    is_finalizing is_remote_debug_enabled is_stack_trampoline_active last_exc last_traceback last_type
+    last_value maxsize maxunicode meta_path modules monitoring orig_argv path path_hooks path_importer_cache
+    platform platlibdir prefix ps1 ps2 pycache_prefix remote_exec set_asyncgen_hooks
+    set_coroutine_origin_tracking_depth set_int_max_str_digits setcheckinterval setdlopenflags setprofile
+    setrecursionlimit setswitchinterval settrace stderr stdin stdlib_module_names stdout thread_info
+    tracebacklimit unraisablehook version version_info warnoptions winver`,
   re: `
-    compile copyreg enum error escape findall finditer fullmatch functools match purge search split sub subn
-    template`,
+    compile copyreg enum error escape findall finditer fullmatch functools match purge search split sre_compile
+    sre_constants sre_parse sub subn template`,
   json: `
-    codecs decoder detect_encoding dump dumps encoder load loads scanner`,
+    codecs decoder detect_encoding dump dumps encoder load loads scanner tool`,
   math: `
     acos acosh asin asinh atan atan2 atanh cbrt ceil comb copysign cos cosh degrees dist e erf erfc exp exp2
     expm1 fabs factorial floor fma fmod frexp fsum gamma gcd hypot inf isclose isfinite isinf isnan isqrt lcm
@@ -69,11 +74,11 @@ export const PYTHON_MODULES: Readonly<Record<string, string>> = {
   datetime: `
     date datetime datetime_CAPI sys time timedelta timezone tzinfo`,
   logging: `
-    addLevelName atexit basicConfig captureWarnings collections critical currentframe debug disable error
+    addLevelName atexit basicConfig captureWarnings collections config critical currentframe debug disable error
     exception fatal getHandlerByName getHandlerNames getLevelName getLevelNamesMapping getLogRecordFactory
-    getLogger getLoggerClass info io lastResort log logMultiprocessing logProcesses logThreads makeLogRecord os
-    raiseExceptions re root setLogRecordFactory setLoggerClass shutdown sys threading time traceback warn
-    warning warnings weakref`,
+    getLogger getLoggerClass handlers info io lastResort log logMultiprocessing logProcesses logThreads
+    makeLogRecord os raiseExceptions re root setLogRecordFactory setLoggerClass shutdown sys threading time
+    traceback warn warning warnings weakref`,
   pathlib: `
     attrgetter fnmatch functools io ntpath os posixpath re sys urlquote_from_bytes warnings`,
   subprocess: `
@@ -86,7 +91,7 @@ export const PYTHON_MODULES: Readonly<Record<string, string>> = {
     unregister_unpack_format which`,
   string: `
     ascii_letters ascii_lowercase ascii_uppercase capwords digits hexdigits octdigits printable punctuation
-    whitespace`,
+    templatelib whitespace`,
   copy: `
     copy deepcopy dispatch_table error replace`,
   operator: `
@@ -101,15 +106,15 @@ export const PYTHON_MODULES: Readonly<Record<string, string>> = {
   inspect: `
     abc ast attrgetter builtins classify_class_attrs cleandoc collections currentframe dis enum findsource
     formatannotation formatannotationrelativeto formatargvalues functools get_annotations getabsfile getargs
-    getargvalues getasyncgenlocals getasyncgenstate getattr_static getblock getcallargs getclasstree
+    getargspec getargvalues getasyncgenlocals getasyncgenstate getattr_static getblock getcallargs getclasstree
     getclosurevars getcomments getcoroutinelocals getcoroutinestate getdoc getfile getframeinfo getfullargspec
     getgeneratorlocals getgeneratorstate getinnerframes getlineno getmembers getmembers_static getmodule
     getmodulename getmro getouterframes getsource getsourcefile getsourcelines importlib indentsize isabstract
     isasyncgen isasyncgenfunction isawaitable isbuiltin isclass iscode iscoroutine iscoroutinefunction
     isdatadescriptor isframe isfunction isgenerator isgeneratorfunction isgetsetdescriptor iskeyword
-    ismemberdescriptor ismethod ismethoddescriptor ismethodwrapper ismodule isroutine istraceback itertools
-    linecache markcoroutinefunction modulesbyfile namedtuple os re signature stack sys token tokenize trace
-    types unwrap walktree`,
+    ismemberdescriptor ismethod ismethoddescriptor ismethodwrapper ismodule ispackage isroutine istraceback
+    itertools linecache markcoroutinefunction modulesbyfile namedtuple os re signature stack sys token tokenize
+    trace types unwrap walktree`,
 };
 
 /** Attributes of built-in types. */
