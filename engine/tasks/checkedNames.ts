@@ -109,7 +109,9 @@ const repeats = (sentence: string): boolean =>
 function kindsHold(sentence: string, kindsOf: (name: string) => ReadonlySet<string>): boolean {
   return [...sentence.matchAll(OF_KIND)].every(([, word = '', list = '']) =>
     namesIn(list).every((span) => {
-      const kinds = kindsOf(span.replaceAll('`', ''));
+      const name = span.replaceAll('`', '');
+      if (word === 'type' && WORDS.has(name)) return true;
+      const kinds = kindsOf(name);
       return KINDS[word]?.some((kind) => kinds.has(kind)) ?? true;
     }),
   );

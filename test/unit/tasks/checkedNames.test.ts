@@ -45,6 +45,7 @@ describe('the names in a text of a small model', () => {
     ['This file defines the class `Basket` and the function `total`.', true],
     ['This file defines the functions `total` and others.', true],
     ['This file defines the functions `total` and `Basket`.', false],
+    ['The function `total` returns a value of type `string`.', true],
     ['This file defines the class `addItem`.', false],
     ['A basket for the basket. It defines the function `basket`.', false],
   ])('have the kinds that a summary of a file gives them: %s', (text, isTrue) => {
