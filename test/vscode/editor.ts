@@ -92,6 +92,8 @@ export class Editor {
   readonly #server: EditorServerAddress;
   /** The driver's socket in this window's extension host. A window without extensions has none. */
   #driver: string | undefined;
+  /** Also those of extension hosts before a reload, which may still be there. */
+  readonly #sockets = new Set<string>();
 
   private constructor(
     server: EditorServerAddress,
@@ -160,14 +162,15 @@ export class Editor {
     await this.#findDriver();
   }
 
-  /** Waits until a new extension host listens. The socket of the one before may still be there. */
+  /** Waits until a new extension host listens. */
   async #findDriver(): Promise<void> {
     const folder = path.dirname(this.folder);
-    const found = () => readdirSync(folder).find((name) => name.endsWith('.sock') && name !== this.#driver);
+    const found = () => readdirSync(folder).find((name) => name.endsWith('.sock') && !this.#sockets.has(name));
     for (const end = performance.now() + PATIENCE; !found() && performance.now() < end; )
       await this.page.waitForTimeout(50);
     this.#driver = found();
     if (!this.#driver) throw new Error('the driver does not listen in the extension host');
+    this.#sockets.add(this.#driver);
   }
 
   #drive(request: DriverRequest): Promise<void> {
