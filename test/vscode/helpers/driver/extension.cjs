@@ -12,8 +12,14 @@ async function obey({ open, select, command, line, column }) {
   const position = line === undefined ? undefined : new vscode.Position(line - 1, column - 1);
   const selection = position && new vscode.Range(position, position);
   if (open !== undefined) await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(open), { selection });
-  if (select)
-    await vscode.commands.executeCommand('vscode.open', vscode.window.activeTextEditor.document.uri, { selection });
+  if (select) {
+    // Opening the file would replace a diff.
+    await vscode.commands.executeCommand('workbench.action.focusActiveEditorGroup');
+    const editor = vscode.window.activeTextEditor;
+    if (!editor) throw new Error('no file is in front');
+    editor.selection = new vscode.Selection(position, position);
+    editor.revealRange(editor.selection, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+  }
   if (command === undefined) return;
   if (!(await vscode.commands.getCommands()).includes(command)) throw new Error(`there is no command ${command}`);
   vscode.commands.executeCommand(command).then(undefined, (error) => console.error(command, error));
