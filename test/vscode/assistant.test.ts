@@ -59,8 +59,6 @@ editorSuite('assistant', { 'src/inventory.ts': INVENTORY }, (editor) => {
     const { text, reused, prompt } = await askToTheEnd('What is this file for?');
     expect(text).not.toBe('');
     expect(reused).toBeGreaterThan(prompt / 2);
-    const history = await window.answerHistory();
-    expect(history.at(-1)?.state).toBe('done');
     const second = await askToTheEnd('What is this?');
     expect(second.reused).toBeGreaterThan(second.prompt / 2);
     await window.screenshot('chat');

@@ -303,6 +303,8 @@ editorSuite('chat', FILES, (editor) => {
     await editor().screenshot('chat-refusal');
     await answer.getByRole('button', { name: 'Try anyway' }).click();
     await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
+    const streamed = (await editor().answerHistory()).filter(({ state }) => state === 'streaming');
+    expect(new Set(streamed.map(({ length }) => length)).size, 'the answer comes in parts').toBeGreaterThan(3);
   });
 
   test('a selection is attached automatically, and the light bulb asks about it', async () => {
