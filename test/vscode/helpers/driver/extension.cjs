@@ -21,8 +21,13 @@ async function obey({ open, select, command, line, column }) {
     editor.revealRange(editor.selection, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
   }
   if (command === undefined) return;
-  if (!(await vscode.commands.getCommands()).includes(command)) throw new Error(`there is no command ${command}`);
-  vscode.commands.executeCommand(command).then(undefined, (error) => console.error(command, error));
+  // A command of an extension that is not active yet is in no list.
+  const failed = vscode.commands.executeCommand(command).then(
+    () => undefined,
+    (error) => error,
+  );
+  const error = await Promise.race([failed, new Promise((resolve) => setTimeout(resolve, 50))]);
+  if (/command .* not found/.test(error?.message)) throw error;
 }
 
 exports.activate = (context) => {
