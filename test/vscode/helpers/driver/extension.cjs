@@ -21,7 +21,8 @@ async function obey({ open, select, command, line, column }) {
     editor.revealRange(editor.selection, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
   }
   if (command === undefined) return;
-  // A command of an extension that is not active yet is in no list.
+  // The window answers after it has sent what was typed before, so the command sees it.
+  await vscode.commands.getCommands();
   const failed = vscode.commands.executeCommand(command).then(
     () => undefined,
     (error) => error,
