@@ -14,7 +14,8 @@ import {
 import { type Scope, Scopes } from '../text/syntax/scopes.ts';
 import type { PlaceSyntax } from '../text/syntax/syntax.ts';
 import { isWrongImport } from '../text/syntax/importedModules.ts';
-import { strangeMembers, unknownMembers } from '../text/syntax/memberNames.ts';
+import { unknownMembers } from '../text/syntax/memberNames.ts';
+import { strangeMembers } from '../text/syntax/strangeMembers.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
 import { areAlike, areOpposite, isCallback, isPreparation, nameIn, parametersIn } from './alike.ts';

@@ -2,7 +2,7 @@
  * Finds members in new text that their object does not have, where the file tells what the object is: a literal, a
  * declared type, a class of the file. The name must be declared once. In doubt finds nothing.
  */
-import { isMemberOfLanguage, moduleMembers, NEWER } from './moduleMembers.ts';
+import { moduleMembers, NEWER } from './moduleMembers.ts';
 import { linesWith, occurrences } from './occurrences.ts';
 import type { Scope, Scopes } from './scopes.ts';
 import type { NewText } from './visibleNames.ts';
@@ -29,23 +29,25 @@ const SCRIPT_NAMES: Readonly<Record<string, string>> = {
 };
 /** Their members are known, because this program runs in the same language. */
 const SCRIPT_TYPES = new Set(['Array', 'Map', 'Set', 'String']);
-const MEMBER = /(?<![\p{L}\p{N}_$)\].?])([\p{L}_$][\p{L}\p{N}_$]*)\??\.([\p{L}_$][\p{L}\p{N}_$]*)/gu;
+/** An object and its member, in a text. */
+export const MEMBER = /(?<![\p{L}\p{N}_$)\].?])([\p{L}_$][\p{L}\p{N}_$]*)\??\.([\p{L}_$][\p{L}\p{N}_$]*)/gu;
 /** The object that a method belongs to. */
-const isSelf = (name: string, isScript: boolean): boolean => (isScript ? name === 'this' : /^(self|cls)$/.test(name));
+export const isSelf = (name: string, isScript: boolean): boolean =>
+  isScript ? name === 'this' : /^(self|cls)$/.test(name);
 /** What stands behind a name that is written or declared. */
-const WRITTEN = /^\s*(=(?![=>])|:(?!:)|[-+*/|&?]{1,2}=|,[^()]*=(?!=))/;
+export const WRITTEN = /^\s*(=(?![=>])|:(?!:)|[-+*/|&?]{1,2}=|,[^()]*=(?!=))/;
 
 /** Members in new text that their object does not have, as `object.member`. */
 export function unknownMembers({ scopes, grammar, text, start, end, others }: NewText): string[] {
   const isScript = /^(javascript|typescript|tsx)$/.test(grammar);
   if (!isScript && grammar !== 'python') return [];
+  const old = text.slice(0, start) + text.slice(end);
   // The object may be before the new text.
   const from = text.lastIndexOf('\n', start - 1) + 1;
   return [...text.slice(from, end).matchAll(MEMBER)].flatMap(({ 0: whole, 1: object = '', 2: member = '', index }) => {
     const at = from + index;
     const use = at + whole.length <= start ? undefined : scopes.at(at);
     if (!use || use.isBroken || WRITTEN.test(text.slice(at + whole.length, end + 20))) return [];
-    const old = text.slice(0, start) + text.slice(end);
     if (isSelf(object, isScript)) {
       const has = ownMembers(scopes, use, { text, old, others, isScript });
       return has?.(member) === false ? [`${object}.${member}`] : [];
@@ -62,23 +64,6 @@ export function unknownMembers({ scopes, grammar, text, start, end, others }: Ne
   });
 }
 
-/** Members in new text that no text here and no object of the language has, as `object.member`. */
-export function strangeMembers({ scopes, grammar, text, start, end }: NewText, others: readonly string[]): string[] {
-  const isScript = /^(javascript|typescript|tsx)$/.test(grammar);
-  if (!isScript && grammar !== 'python') return [];
-  const from = text.lastIndexOf('\n', start - 1) + 1;
-  const old = text.slice(0, start) + text.slice(end);
-  return [...text.slice(from, end).matchAll(MEMBER)].flatMap(({ 0: whole, 1: object = '', 2: member = '', index }) => {
-    const at = from + index;
-    if (at + whole.length <= start || isMemberOfLanguage(member, isScript)) return [];
-    const behind = text.slice(at + whole.length, end + 20);
-    if (WRITTEN.test(behind) || !(scopes.at(at).isName || isSelf(object, isScript))) return [];
-    if (!isOfFile(old, object, isScript) || [old, ...others].some((other) => occurrences(other, member)?.length !== 0))
-      return [];
-    return [`${object}.${member}`];
-  });
-}
-
 /** Whether a name of the file's own is visible at a place and hides a module or global object. */
 function isHidden(scopes: Scopes, text: string, name: string, functions: readonly number[]): boolean {
   return (occurrences(text, name) ?? []).some((at) => {
@@ -87,61 +72,6 @@ function isHidden(scopes: Scopes, text: string, name: string, functions: readonl
     const isModule = /^\s*(=\s*)?require\(/.test(text.slice(at + name.length, at + name.length + 20));
     return declares && !isModule && (inner === undefined || functions.includes(inner));
   });
-}
-
-/** A value that tells what it is made of: `new Name(..)`, `name(..)`, an array or an object in one line. */
-const MADE = /^(?:new\s+)?([\p{L}_$][\p{L}\p{N}_$]*)(?:<[^()]*>)?\(([^()]*)\);?$|^[[{].*[\]}];?$/u;
-/** Functions that are followed to see what a name is. */
-const MAX_DEPTH = 3;
-
-/** Whether a name is only a variable that the functions and classes of the file make, without anything of a package. */
-function isOfFile(text: string, name: string, isScript: boolean, depth = 0): boolean {
-  const word = name.replaceAll('$', '\\$');
-  const lines = linesWith(text, name);
-  const parameter = new RegExp(`[(,]\\s*\\W*${word}\\s*[,):=?].*(\\{|=>|:)\\s*$`);
-  const assigned = new RegExp(`(?:^|[\\s({])${word}\\s*(?::[^=]+)?=(?![=>])\\s*(.*)$`);
-  const values = lines.flatMap(
-    (line) =>
-      assigned
-        .exec(line)?.[1]
-        ?.replace(/\s*(\/\/|#).*$/, '')
-        .trim() ?? [],
-  );
-  if (values.length === 0 || lines.some((line) => parameter.test(line) || IMPORTED.test(line))) return false;
-  return values.every((value) => isMadeHere(text, value, isScript, depth));
-}
-
-const IMPORTED = /\b(import|from|require|await|for|with|as|catch|except)\b/;
-
-function isMadeHere(text: string, value: string, isScript: boolean, depth: number): boolean {
-  const made = MADE.exec(value);
-  if (!made || depth > MAX_DEPTH || /\.\.\.|\*\*|\bthis\b|\bself\b/.test(value)) return false;
-  const [, maker, rest = value] = made;
-  const words =
-    rest.replace(/(['"`])[^'"`]*\1/g, '').match(/(?<![\p{L}\p{N}_$.])[\p{L}_$][\p{L}\p{N}_$]*(?!\s*:)/gu) ?? [];
-  return (
-    words.every(
-      (word) => /^(true|false|null|undefined|None|True|False)$/.test(word) || isOfFile(text, word, isScript, depth + 1),
-    ) &&
-    (maker === undefined || isMaker(text, maker, isScript, depth))
-  );
-}
-
-/** Whether a function or class is the file's own and gives nothing of a package. */
-function isMaker(text: string, name: string, isScript: boolean, depth: number): boolean {
-  const header = new RegExp(
-    `^([ \\t]*)(?:export |default |async )*(?:function|class|def)\\s+${name.replaceAll('$', '\\$')}\\b(.*)$`,
-    'gm',
-  );
-  const [found, ...more] = [...text.matchAll(header)];
-  if (!found || more.length > 0 || /\bextends\b|\bclass\b.*\(\w/.test(found[0])) return false;
-  if (/^\s*(export |default )*class\b/.test(found[0])) return membersOf(name, isScript, text, []) !== undefined;
-  const body = bodyAt(text, found.index, found[1] ?? '');
-  // The value of these is made by the language, or by what is above.
-  if (/\basync\b|\bfunction\s*\*|\byield\b/.test(body) || /@.*\n$/.test(text.slice(0, found.index))) return false;
-  return [...body.matchAll(/\breturn\b\s*(.*)$/gm)].every(([, value = '']) =>
-    isMadeHere(text, value.trim(), isScript, depth + 1),
-  );
 }
 
 /** What the class around a function has, if it has no other members. */
@@ -164,9 +94,7 @@ function ownMembers(
   const isStatic = isScript ? /^[\w\s]*\bstatic\b/.test(method) : /^def\s+\w+\(\s*cls\b/.test(method);
   return (member) => {
     const name = member.replaceAll('$', '\\$');
-    const own = isScript
-      ? `\\b(?:this|self)[?!]?\\.${name}(?![\\w$])|(?:^|;)[ \\t]*(?:@.*\\s)?(?:[a-z]+\\s+)*[*]?${name}\\s*[?!]?\\s*[(:=;<\\n]|\\b(?:public|private|protected|readonly|override)\\s+${name}\\b|['"]${name}['"]`
-      : `\\b(?:self|cls)\\.${name}\\b|\\bdef\\s+${name}\\b|^[ \\t]+(?:\\w+\\s*[,=]\\s*)*${name}\\s*[:=,]|['"]${name}['"]`;
+    const own = (isScript ? scriptMember(name) : pythonMember(name)).join('|');
     const isWritten = `\\w\\.${name}\\s*(?:=(?!=)|[,:][^()\\n]*=(?!=))`;
     return (
       new RegExp(`${own}|${isWritten}`, 'm').test(old) ||
@@ -176,6 +104,23 @@ function ownMembers(
     );
   };
 }
+
+/** Patterns of the places where a class or its methods have a member. */
+const scriptMember = (name: string): string[] => [
+  `\\b(?:this|self)[?!]?\\.${name}(?![\\w$])`,
+  // A method or a field, also behind decorators and modifiers.
+  `(?:^|;)[ \\t]*(?:@.*\\s)?(?:[a-z]+\\s+)*[*]?${name}\\s*[?!]?\\s*[(:=;<\\n]`,
+  // A parameter of the constructor.
+  `\\b(?:public|private|protected|readonly|override)\\s+${name}\\b`,
+  `['"]${name}['"]`,
+];
+const pythonMember = (name: string): string[] => [
+  `\\b(?:self|cls)\\.${name}\\b`,
+  `\\bdef\\s+${name}\\b`,
+  // In the body of the class, alone or with others.
+  `^[ \\t]+(?:\\w+\\s*[,=]\\s*)*${name}\\s*[:=,]`,
+  `['"]${name}['"]`,
+];
 
 /** What stands behind the only declaration of a name; undefined if there are more, or it is not visible. */
 function declarationOf(
@@ -239,7 +184,7 @@ function pythonType(behind: string): string | undefined {
 }
 
 /** Whether a type has a member. Undefined for a type that is not known, or that may have more. */
-function membersOf(
+export function membersOf(
   type: string,
   isScript: boolean,
   text: string,
@@ -291,7 +236,7 @@ function membersOf(
 }
 
 /** The lines of a class: up to the first one that is not indented more. */
-function bodyAt(text: string, start: number, indent: string): string {
+export function bodyAt(text: string, start: number, indent: string): string {
   const lines = text.slice(start).split('\n');
   const end = lines.findIndex(
     (line, i) => i > 0 && /^\s*[}\w@]/.test(line) && !line.startsWith(`${indent} `) && !line.startsWith(`${indent}\t`),
