@@ -9,6 +9,7 @@ import type { Language } from '../facts/intents.ts';
 import type { SummarizeTask } from '../protocol/tasks.ts';
 import type { ChatOptions } from '../tasks/chatTask.ts';
 import { withCheckedNames } from '../tasks/checkedNames.ts';
+import { type FileOfNames, type KindsOf, kindsIn, sqlKinds } from '../tasks/nameKinds.ts';
 import type { PreparedRequest } from '../tasks/preparedRequest.ts';
 import { asksForSummary, tooSmall } from '../tasks/stockReplies.ts';
 import type { Layout } from '../text/prompt/layout.ts';
@@ -61,7 +62,8 @@ export class FileFacts {
       ...prepared,
       shape: withCheckedNames(prepared.shape, {
         texts: at ? [lf.slice(at.start, at.end), at.label, path] : [lf, path],
-        kindsOf: at ? undefined : this.#kindsIn([document]),
+        ignoresCase: isSql(document),
+        kindsOf: at ? undefined : isSql(document) ? sqlKinds(lf) : this.#kindsIn([document]),
         instead: () => instead() ?? tooSmall(layout),
       }),
     };
@@ -85,6 +87,7 @@ export class FileFacts {
           ...snippets.flatMap(({ text, path }) => [text, path]),
           ...messages.map(({ content }) => content),
         ],
+        ignoresCase: docs.some(isSql),
         kindsOf: isSummary ? this.#kindsIn(docs) : undefined,
         instead: () =>
           (isSummary ? outlineInstead(docs, asked?.language ?? this.language, this.of) : undefined) ?? tooSmall(layout),
@@ -92,16 +95,15 @@ export class FileFacts {
     };
   }
 
-  /** The kinds of the definitions of a name outside functions. Undefined if a tree is missing. */
-  #kindsIn(documents: readonly SourceDocument[]): ((name: string) => ReadonlySet<string>) | undefined {
-    const all = documents.map(this.of);
-    if (!all.every((facts) => facts !== undefined)) return undefined;
-    const kinds = new Map<string, Set<string>>();
-    for (const { kind, name, local } of all.flatMap(({ definitions }) => definitions))
-      if (!local) kinds.set(name, (kinds.get(name) ?? new Set()).add(kind));
-    return (name) => kinds.get(name) ?? new Set();
+  /** Undefined if a tree is missing. */
+  #kindsIn(documents: readonly SourceDocument[]): KindsOf | undefined {
+    const files = documents.map((document) => ({ text: document.lf, facts: this.of(document) }));
+    return files.every((file): file is FileOfNames => file.facts !== undefined) ? kindsIn(files) : undefined;
   }
 }
+
+const isSql = ({ path, language }: Pick<SourceDocument, 'path' | 'language'>): boolean =>
+  /sql/i.test(language ?? '') || /\.sql$/i.test(path);
 
 const inLf = (document: SourceDocument, { start, end, label = '' }: NonNullable<SummarizeTask['range']>) => ({
   start: document.toLf(start),
