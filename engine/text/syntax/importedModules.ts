@@ -37,24 +37,15 @@ export function isWrongImport(
   packages: readonly string[] | undefined,
 ): boolean {
   if (line.length > MAX_LINE) return false;
-  if (grammar === 'python') {
-    const [, module, names] = /^\s*from\s+(\.+\w[\w.]*|\w+(?:\.\w+)+)\s+import\s+\(?([\w, ]+)/.exec(line) ?? [];
-    if (module === undefined || names === undefined) return false;
-    const path = resolved(file, module, true);
-    const isIt = (other: string): boolean => (module.startsWith('.') ? other === path : hasEnd(other, path));
-    const known = others.filter((other) => isIt(other.path.replace(/(\/__init__)?\.pyi?$/, '')));
-    if (known.length === 0) return isElsewhere(module, namesOf(names), file, others, true);
-    // The names may be those of files in the folder.
-    return !known.some((other) => /__init__\.pyi?$/.test(other.path)) && lacksNames(known, names);
-  }
+  if (grammar === 'python') return isWrongPython(line, file, others);
   if (!/^(javascript|typescript|tsx)$/.test(grammar) || !STATEMENT.test(line)) return false;
   const module = MODULE.exec(line)?.[2];
   if (module === undefined) return false;
   const [, imported, required] = NAMES.exec(line) ?? [];
   const bound = bindingsIn(line, false).flatMap(({ names }) => names);
   if (module.startsWith('.')) {
-    const stem = joined(file, module).replace(/\.[cm]?[jt]sx?$/, '');
-    const known = others.filter(({ path }) => path.replace(/(\.d)?\.[cm]?[jt]sx?$/, '') === stem);
+    const stem = withoutEnding(joined(file, module));
+    const known = others.filter(({ path }) => withoutEnding(path) === stem);
     if (known.length === 0) return isElsewhere(module, bound, file, others, false);
     const names = imported ?? required;
     return names !== undefined && lacksNames(known, names);
@@ -64,7 +55,7 @@ export function isWrongImport(
   if (packages === undefined) return isElsewhere(module, bound, file, others, false);
   const name = packageOf(module);
   const types = `@types/${name.replace('@', '').replace('/', '__')}`;
-  const [scope = ''] = name.split('/');
+  const [scope = '', ownName = ''] = name.split('/');
   const isKnown = packages.some(
     (other) =>
       other === name ||
@@ -72,8 +63,29 @@ export function isWrongImport(
       // Parts of one project.
       (name.startsWith('@') && (other.startsWith(`${scope}/`) || scope === `@${other}`)),
   );
+  if (isKnown) return false;
   // A bundler may give a name to a folder.
-  return !isKnown && !others.some(({ path, text }) => `/${path}`.includes(`/${name}/`) || mentions(text, name));
+  const alias = ownName === '' ? name : scope;
+  const folder = alias.replace('@', '');
+  return (
+    !packages.includes(folder) &&
+    !others.some(({ path, text }) => `/${path}`.includes(`/${folder}/`) || mentions(text, alias))
+  );
+}
+
+function isWrongPython(line: string, file: string, others: readonly KnownFile[]): boolean {
+  const [, module, names] = /^\s*from\s+(\.+\w[\w.]*|\w+(?:\.\w+)+)\s+import\s+\(?([\w, ]+)/.exec(line) ?? [];
+  if (module === undefined || names === undefined) return false;
+  const path = resolved(file, module, true);
+  const isIt = (other: string): boolean => (module.startsWith('.') ? other === path : hasEnd(other, path));
+  const known = others.filter((other) => isIt(other.path.replace(/(\/__init__)?\.pyi?$/, '')));
+  if (known.length === 0) return isElsewhere(module, namesOf(names), file, others, true);
+  // The names may be those of files in the folder.
+  if (known.some((other) => /__init__\.pyi?$/.test(other.path)) || !lacksNames(known, names)) return false;
+  // Another part of the project may have a file of this name.
+  const [{ path: only }] = known as [KnownFile];
+  const root = only.slice(0, only.lastIndexOf(path)).replace(/(?:src|lib|python)\/$/, '');
+  return module.startsWith('.') || file.startsWith(root);
 }
 
 /** Whether a text has a module of a package between quotes. */
@@ -106,7 +118,8 @@ const namesOf = (list: string): string[] =>
 
 /**
  * Whether a module that no known file is or imports is to have names that the project has from elsewhere: one of its
- * files exports them, or imports them. A module above or with a usual name may pass on what another one exports.
+ * files exports them, or imports them. A module above or with a usual name may pass on what another one exports. A module
+ * with the name of another file may be its counterpart in this folder.
  */
 function isElsewhere(
   module: string,
@@ -124,38 +137,62 @@ function isElsewhere(
   if (names.length === 0 || (isPath(module) ? isUsual(last) || OTHER_KIND.test(module) : isPython)) return false;
   const target = pathOf(file, module);
   const above = folderOf(target);
-  let found = false;
+  const isSame = (from: string, other: string): boolean => {
+    const [one, two] = [resolved(file, module, isPython), resolved(from, other, isPython)];
+    // An absolute module of Python may be below any folder.
+    return one === two || (isPython && (hasEnd(one, two) || hasEnd(two, one)));
+  };
+  /** By name, where the project has it from. */
+  const found = new Map(names.map((name) => [name, new Set<string>()]));
   for (const { path, text } of others) {
     // One file may have the module as a folder.
     if (`/${path}`.includes(`/${target}/`) || path.startsWith(`${target}.`)) return false;
     const mayHave = names.some((name) => text.includes(name));
     if (!mayHave && !text.includes(last)) continue;
     for (const binding of bindingsIn(text, isPython)) {
-      const other = pathOf(path, binding.module);
-      if (other === target) return false;
+      if (isSame(path, binding.module)) return false;
       // A path with a name of its own, as in `tsconfig.json`, may be this one.
       if (isPath(module) && !isPath(binding.module) && lastOf(binding.module) === last) return false;
+      const other = pathOf(path, binding.module);
+      const isBeside = folderOf(path) === folderOf(file);
       const counts = isPath(binding.module)
-        ? isPath(module) && !isUsual(lastOf(other)) && !isIn(target, other) && !isIn(folderOf(other), above)
+        ? isPath(module) &&
+          !isUsual(lastOf(other)) &&
+          !isIn(target, other) &&
+          !isIn(folderOf(other), above) &&
+          (isBeside || nameOf(other) !== nameOf(target))
         : !isPython && (!isPath(module) || isNear(folderOf(path), folderOf(file)));
-      found ||= counts && binding.names.some((name) => names.includes(name));
+      if (counts) for (const name of binding.names) found.get(name)?.add(other);
     }
-    found ||=
-      isPath(module) &&
-      path !== file &&
-      mayHave &&
-      !isIn(folderOf(path), above) &&
-      names.some((name) => defines(text, name, isPython));
+    const own = modulePath(path);
+    const mayDefine = isPath(module) && path !== file && mayHave && nameOf(own) !== nameOf(target);
+    if (mayDefine && !isIn(folderOf(path), above))
+      for (const [name, places] of found) if (defines(text, name, isPython)) places.add(own);
   }
-  return found;
+  // A name that several modules have is usual here. A folder passes on what its files have.
+  return [...found.values()].some(
+    (places) => [...places].filter((one) => ![...places].some((other) => isIn(one, other))).length === 1,
+  );
 }
+
+/** The path of a file as modules name it. */
+const modulePath = (path: string): string =>
+  withoutEnding(path)
+    .replace(/\.pyi?$/, '')
+    .replace(/\/(index|__init__)$/, '');
+
+/** Of a path without its ending. */
+const nameOf = (path: string): string => path.split('/').at(-1) ?? '';
+
+/** Without the ending of a script, or what a bundler is told about it. */
+const withoutEnding = (path: string): string => path.replace(/\?.*$/, '').replace(/(\.d)?\.[cm]?[jt]sx?$/, '');
 
 /** Modules that many folders have, or that pass on what others define. */
 const USUAL = new Set(
   `index main mod internal internals exports public api core base common shared lib util utils helper helpers type types
   typings interfaces model models schema schemas constant constants config settings version error errors exceptions compat
   _compat state store routes router logger context hook hooks actions reducer reducers style styles theme test tests
-  fixtures mocks`.split(/\s+/),
+  fixtures mocks conftest`.split(/\s+/),
 );
 const isUsual = (last: string): boolean => last === '' || USUAL.has(last) || last.startsWith('exports');
 /** Files that are no source text. */
@@ -169,7 +206,7 @@ function resolved(file: string, module: string, isPython: boolean): string {
     if (dots === '') return module.replaceAll('.', '/');
     return joined(file, `${dots.slice(1).replaceAll('.', '../')}./${rest.replaceAll('.', '/')}`);
   }
-  return module.startsWith('.') ? joined(file, module).replace(/(\/index)?(\.[cm]?[jt]sx?)?$/, '') : packageOf(module);
+  return module.startsWith('.') ? modulePath(joined(file, module)) : packageOf(module);
 }
 
 /** What is before the path of an absolute module of Python. Undefined if the project has no such folder. */

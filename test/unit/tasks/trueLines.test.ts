@@ -151,11 +151,87 @@ describe('an import', () => {
     expect(fitsAt(path, '|\n', written, others)).toBe(true);
   });
 
+  it.each([
+    ['a/b.ts', "import { trim } from './text';", { 'b/text.ts': 'export function trim() {}\n' }],
+    ['a/b.ts', "import { trim } from './text.js';", { 'b/text.ts': 'export function trim() {}\n' }],
+    ['a/b.mts', "import { trim } from './text.mjs';", { 'b/text.mts': 'export function trim() {}\n' }],
+    ['a/b.cts', "import { trim } from './text.cjs';", { 'b/text.cts': 'export function trim() {}\n' }],
+    ['a/b.ts', "import { Row } from './row.d.ts';", { 'b/row.d.ts': 'export interface Row {}\n' }],
+    ['a/b.ts', "import { Row } from './rows.d.ts';", { 'a/rows.d.ts': 'export interface Row {}\n' }],
+    ['a/b.ts', "import { Auth } from './auth.service';", { 'b/auth.service.ts': 'export class Auth {}\n' }],
+    ['a/b.ts', "import { trim } from './text';", { 'b/text/index.ts': 'export function trim() {}\n' }],
+    ['a/b.ts', "import { trim } from './text/index.js';", { 'b/text/index.ts': 'export function trim() {}\n' }],
+    ['a/b.ts', "import { trim } from './text/index';", { 'a/text/index.ts': 'export function trim() {}\n' }],
+    ['a/b.js', "const { trim } = require('./text');", { 'b/text.js': 'export function trim() {}\n' }],
+    ['a/b.ts', "import { trim } from './text';", { 'c/d.ts': "import { trim } from '../b/text';\n" }],
+    [
+      'packages/a/src/b.ts',
+      "import { Button } from './Button';",
+      { 'packages/c/src/Button.tsx': 'export function Button() {}\n' },
+    ],
+    [
+      'src/b.tsx',
+      "import { Props } from './card';",
+      { 'src/x/a.tsx': 'export interface Props {}\n', 'src/x/b.tsx': 'export interface Props {}\n' },
+    ],
+    ['src/b.ts', "import { run } from './worker.ts?worker';", { 'src/worker.ts': 'export const run = 1;\n' }],
+    ['a/b.ts', "import { test } from 'node:test';", {}],
+    ['a/b.py', 'from .text import trim', { 'b/text.py': 'def trim():\n    pass\n' }],
+    ['a/b.py', 'from .text import trim', { 'b/text/__init__.py': 'def trim():\n    pass\n' }],
+    ['api/b.py', 'from util.text import clean', { 'web/util/text.py': 'def trim():\n    pass\n' }],
+    ['tests/b.py', 'from shop.stock import Stock', { 'src/shop/stock.py': 'class Stock:\n    pass\n' }],
+    [
+      'tests/shop/b.py',
+      'from shop.fresh import Stock',
+      { 'tests/shop/a.py': 'import shop\n', 'src/shop/c.py': 'from .fresh import Stock\n' },
+    ],
+    ['tests/a/b.py', 'from .conftest import client', { 'tests/c/base.py': 'def client():\n    pass\n' }],
+    ['tests/a/b.py', 'from ..conftest import client', { 'tests/c/base.py': 'def client():\n    pass\n' }],
+    [
+      'app/x/b.py',
+      'from app.jobs.mail import send',
+      { 'app/jobs/other.py': 'A = 1\n', 'x/mail.py': 'def send(): pass\n' },
+    ],
+  ] as [string, string, Record<string, string>][])(
+    'of a file that another folder has too: %s %s %j',
+    (path, written, others) => {
+      expect(fitsAt(path, '|\n', written, others)).toBe(true);
+    },
+  );
+
+  it.each([
+    ['a/b.ts', "import { trim } from './texts';", { 'b/text.ts': 'export function trim() {}\n' }],
+    ['a/b.ts', "import { trim } from './text.js';", { 'a/text.ts': 'export function clip() {}\n' }],
+    ['a/b.ts', "import { Row } from './rows.d.ts';", { 'a/rows.d.ts': 'export interface Line {}\n' }],
+    [
+      'a/b.ts',
+      "import { trim } from './text';",
+      { 'b/text.ts': 'export function trim() {}\n', 'a/c.ts': "import { trim } from '../b/text';\n" },
+    ],
+    [
+      'a/b.ts',
+      "import { Row, Cell } from './table';",
+      { 'b/row.ts': 'export class Row {}\n', 'b/cell.ts': 'export class Cell {}\n' },
+    ],
+    ['tests/b.py', 'from shop.stock import Storage', { 'src/shop/stock.py': 'class Stock:\n    pass\n' }],
+    ['web/b.py', 'from util.text import clean', { 'web/util/text.py': 'def trim():\n    pass\n' }],
+  ] as [string, string, Record<string, string>][])(
+    'that the project has elsewhere does not fit: %s %s %j',
+    (path, written, others) => {
+      expect(fitsAt(path, '|\n', written, others)).toBe(false);
+    },
+  );
+
   it('of a folder that a bundler names, or of a part of a package', () => {
     const folder = { 'src/services/run.ts': 'export function run() {}\n' };
     expect(fitsAt('src/b.ts', '|\n', "import { run } from 'services/run';", folder, ['vite'])).toBe(true);
     expect(fitsAt('src/b.ts', '|\n', "import { run } from 'services/run';", {}, ['vite'])).toBe(false);
     expect(fitsAt('src/b.ts', '|\n', "import { expect } from '@jest/globals';", {}, ['jest'])).toBe(true);
+    const alias = { 'src/a.js': "import { a } from '@parts/a';\n" };
+    expect(fitsAt('src/b.js', '|\n', "import { b } from '@parts/b';", alias, ['vite'])).toBe(true);
+    expect(fitsAt('src/b.js', '|\n', "import { b } from '@parts/b';", { 'src/parts/b.js': '' }, ['vite'])).toBe(true);
+    expect(fitsAt('src/b.js', '|\n', "import { b } from '@parts/b';", {}, ['vite', 'parts'])).toBe(true);
+    expect(fitsAt('src/b.js', '|\n', "import { b } from '@parts/b';", {}, ['vite'])).toBe(false);
   });
 });
 
