@@ -85,7 +85,10 @@ export type Task =
       snippets?: Snippet[];
       /** Other documents and sources that it may copy from, the likeliest first. Unknown ones are ignored. */
       copySources?: string[];
-      /** Names of the packages that the project has, so that no other is imported. Left out if not known. */
+      /**
+       * Names of the packages that a project of scripts or Python lists, and of its folders, so that no other is imported.
+       * Left out if not known.
+       */
       packages?: string[];
       /**
        * Shows the text even with low confidence, because the user has requested it. `line`: further lines only with

@@ -32,7 +32,11 @@ export function crossFileContext(
   return (document, offset) => {
     const snippets = source.gather(document, offset);
     const sources = copySources(document, client, mirror, project, settings);
-    const names = copies(client) && SCRIPTS.has(document.languageId) ? packages.of(document) : undefined;
+    const { languageId } = document;
+    const names =
+      copies(client) && (familyOf(document) === 'script' || languageId === 'python')
+        ? packages.of(document)
+        : undefined;
     return {
       ...(snippets.length ? { snippets } : {}),
       ...(sources.length ? { copySources: sources } : {}),

@@ -3,6 +3,7 @@
  * does not contain, or that the project imports from elsewhere. In doubt finds nothing.
  */
 import { isBuiltin } from 'node:module';
+import { isKnownModule, modulesIn } from './pythonPackages.ts';
 
 export interface KnownFile {
   path: string;
@@ -37,7 +38,7 @@ export function isWrongImport(
   packages: readonly string[] | undefined,
 ): boolean {
   if (line.length > MAX_LINE) return false;
-  if (grammar === 'python') return isWrongPython(line, file, others);
+  if (grammar === 'python') return isWrongPython(line, file, others, packages);
   if (!/^(javascript|typescript|tsx)$/.test(grammar) || !STATEMENT.test(line)) return false;
   const module = MODULE.exec(line)?.[2];
   if (module === undefined) return false;
@@ -73,7 +74,15 @@ export function isWrongImport(
   );
 }
 
-function isWrongPython(line: string, file: string, others: readonly KnownFile[]): boolean {
+function isWrongPython(
+  line: string,
+  file: string,
+  others: readonly KnownFile[],
+  packages: readonly string[] | undefined,
+): boolean {
+  const isOwn = (name: string): boolean =>
+    others.some(({ path, text }) => new RegExp(`(^|/)${name}(/|\\.pyi?$)`).test(path) || importsModule(text, name));
+  if (packages && modulesIn(line).some((name) => !isKnownModule(name, packages) && !isOwn(name))) return true;
   const [, module, names] = /^\s*from\s+(\.+\w[\w.]*|\w+(?:\.\w+)+)\s+import\s+\(?([\w, ]+)/.exec(line) ?? [];
   if (module === undefined || names === undefined) return false;
   const path = resolved(file, module, true);
@@ -87,6 +96,9 @@ function isWrongPython(line: string, file: string, others: readonly KnownFile[])
   const root = only.slice(0, only.lastIndexOf(path)).replace(/(?:src|lib|python)\/$/, '');
   return module.startsWith('.') || file.startsWith(root);
 }
+
+const importsModule = (text: string, name: string): boolean =>
+  new RegExp(`^[ \\t]*(?:from|import)[ \\t]+(?:[\\w., \\t]*,[ \\t]*)?${name}\\b`, 'm').test(text);
 
 /** Whether a text has a module of a package between quotes. */
 const mentions = (text: string, name: string): boolean =>

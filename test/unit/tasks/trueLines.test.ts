@@ -222,6 +222,46 @@ describe('an import', () => {
     },
   );
 
+  it('of a package for Python fits if the project may have it', () => {
+    const declared = [
+      'PyYAML',
+      'Pillow',
+      'beautifulsoup4',
+      'scikit-learn',
+      'python-dateutil',
+      'opencv-python-headless',
+    ];
+    const packages = [...declared, 'protobuf', 'google-cloud-storage', 'Flask-SQLAlchemy', 'pandas', 'tools'];
+    const fits = (written: string, others = {}, path = 'a/b.py') => fitsAt(path, '|\n', written, others, packages);
+    for (const line of [
+      'import yaml',
+      'from PIL import Image',
+      'from bs4 import BeautifulSoup',
+      'from sklearn.cluster import KMeans',
+      'from dateutil import parser',
+      'import cv2',
+      'from google.protobuf import text_format',
+      'from google.cloud import storage',
+      'from flask_sqlalchemy import SQLAlchemy',
+      'import numpy as np, pandas as pd',
+      'import os, sys',
+      'from concurrent.futures import Future',
+      'from __future__ import annotations',
+      'import pytest',
+      'from tools import build',
+      'from . import near',
+      '    import ujson',
+    ])
+      expect([line, fits(line)]).toEqual([line, true]);
+    for (const line of ['import ujson', 'from polars import DataFrame', 'import yaml, ujson', 'import polars as pl'])
+      expect([line, fits(line)]).toEqual([line, false]);
+    expect(fits('import ujson', { 'c.py': 'import os, ujson\n' })).toBe(true);
+    expect(fits('import shop', { 'shop/c.py': 'A = 1\n' })).toBe(true);
+    expect(fits('import shop', { 'shop.py': 'A = 1\n' })).toBe(true);
+    expect(fits('import shop', { 'src/shop/c.py': 'A = 1\n' })).toBe(true);
+    expect(fitsAt('b.py', '|\n', 'import ujson')).toBe(true);
+  });
+
   it('of a folder that a bundler names, or of a part of a package', () => {
     const folder = { 'src/services/run.ts': 'export function run() {}\n' };
     expect(fitsAt('src/b.ts', '|\n', "import { run } from 'services/run';", folder, ['vite'])).toBe(true);

@@ -4,7 +4,7 @@ import type { Settings } from '../../../../src/config.ts';
 import { editor, FakeDocument } from '../../../support/editor/fakeEditor.ts';
 
 vi.mock('../../../../src/vscode.ts', async () => (await import('../../../support/editor/fakeEditor.ts')).vscodeApi);
-const { copySources } = await import('../../../../src/context/crossFileContext.ts');
+const { copySources, crossFileContext } = await import('../../../../src/context/crossFileContext.ts');
 
 const completion = { enable: true, languages: ['*'], exclude: ['**/*.key.ts'], snippets: true };
 const settings = { current: { completion } } as unknown as Settings;
@@ -87,4 +87,20 @@ test('files of the project that are not open come after the open ones', () => {
   expect(choose(file('/w/src/this.ts'), [file('/w/far/a.ts')], { project: ['/w/src/near.ts', '/w/far/a.ts'] })).toEqual(
     ['/w/far/a.ts', '/w/src/near.ts'],
   );
+});
+
+test.each([
+  ['typescript', ['vitest']],
+  ['python', ['vitest']],
+  ['go', undefined],
+])('the packages of a project are sent with a file of %s', (languageId, expected) => {
+  const given = crossFileContext(
+    { gather: () => [] } as never,
+    { state: { kind: 'ready', model: { copiesFiles: true } } } as never,
+    { sync: () => '' } as never,
+    { near: () => [] },
+    settings as Settings,
+    { of: () => ['vitest'] },
+  )(file('/w/a', languageId) as never, 0);
+  expect(given.packages).toEqual(expected);
 });

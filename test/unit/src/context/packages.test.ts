@@ -17,6 +17,7 @@ vi.mock('../../../../src/vscode.ts', () => {
     return { dispose: () => fake.numDisposed++ };
   };
   return {
+    FileType: { File: 1, Directory: 2 },
     Uri: { joinPath: ({ path: base }: { path: string }, part: string) => fake.uri(path.posix.join(base, part)) },
     workspace: {
       createFileSystemWatcher: () => ({
@@ -28,6 +29,12 @@ vi.mock('../../../../src/vscode.ts', () => {
       getWorkspaceFolder: ({ path: file }: { path: string }) =>
         file.startsWith('/project/') ? { uri: fake.uri('/project') } : undefined,
       fs: {
+        readDirectory: async ({ path: folder }: { path: string }) => {
+          const below = [...fake.files.keys()].filter((name) => name.startsWith(`${folder}/`));
+          const parts = below.map((name) => name.slice(folder.length + 1).split('/'));
+          if (parts.length === 0) throw new Error('no such folder');
+          return [...new Map(parts.map(([first, ...more]) => [first, more.length > 0 ? 2 : 1]))];
+        },
         readFile: async ({ path: file }: { path: string }) => {
           const text = fake.files.get(file);
           if (text === undefined) throw new Error('no such file');
@@ -39,7 +46,10 @@ vi.mock('../../../../src/vscode.ts', () => {
 });
 const { Packages } = await import('../../../../src/context/packages.ts');
 
-const document = (file: string) => ({ uri: fake.uri(file) as never });
+const document = (file: string) => ({
+  uri: fake.uri(file) as never,
+  languageId: file.endsWith('.py') ? 'python' : 'typescript',
+});
 const settle = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 /** What is known of a file in /project/app after reading. */
@@ -67,6 +77,11 @@ test.each([
     ['app', 'react', 'vitest', 'zod'],
   ],
   [
+    'and the folders beside them and in src',
+    { '/project/package.json': APP, '/project/src/parts/a.ts': '', '/project/lib/b.ts': '' },
+    ['app', 'react', 'vitest', 'src', 'lib', 'parts'],
+  ],
+  [
     'not of a folder above the workspace',
     { '/project/package.json': APP, '/package.json': { dependencies: { zod: '1' } } },
     ['app', 'react', 'vitest'],
@@ -80,6 +95,22 @@ test.each([
   ],
   ['none of a manifest that is no object', { '/project/package.json': '[]' }, undefined],
   ['none of a workspace of packages', { '/project/package.json': { ...APP, workspaces: ['a'] } }, undefined],
+  ['none of a workspace of pnpm', { '/project/package.json': APP, '/project/pnpm-workspace.yaml': '' }, undefined],
+  [
+    'none where a bundler gives names to folders',
+    { '/project/package.json': APP, '/project/vite.config.ts': 'resolve: { alias: { parts: "/src/parts" } }' },
+    undefined,
+  ],
+  [
+    'none where tests give names to folders',
+    { '/project/package.json': { ...APP, jest: { moduleNameMapper: {} } } },
+    undefined,
+  ],
+  [
+    'none where a base configuration gives names to paths',
+    { '/project/package.json': APP, '/project/tsconfig.base.json': '{ "compilerOptions": { "paths": {} } }' },
+    undefined,
+  ],
   [
     'none where paths have names',
     { '/project/package.json': APP, '/project/tsconfig.json': '{ "compilerOptions": { "paths": {} } }' },
@@ -87,6 +118,87 @@ test.each([
   ],
 ] as const)('%s', async (_, files, expected) => {
   expect(await read(files)).toEqual(expected);
+});
+
+const TOML = `[build-system]
+requires = ["setuptools>=61"]
+[project]
+name = "shop"
+classifiers = ["Framework :: Django"]
+dependencies = [
+  "PyYAML>=6", # reads files
+  'Pillow[extra] ; python_version > "3.9"',
+]
+[project.optional-dependencies]
+test = ["pytest", "respx"]
+[dependency-groups]
+dev = [{ include-group = "test" }, "ruff"]
+[tool.black]
+line-length = 99
+`;
+const POETRY = `[tool.poetry.dependencies]
+python = "^3.11"
+requests = "^2"
+"ruamel.yaml" = { version = "^0.18", extras = ["jinja2"] }
+[tool.poetry.group.dev.dependencies]
+mypy = "*"
+[tool.poetry.scripts]
+shop = "shop.main:run"
+`;
+const SETUP_CFG = `[metadata]
+name = shop
+[options]
+packages = find:
+install_requires =
+    requests>=2
+    attrs; python_version < "3.8"
+[options.extras_require]
+fast = orjson; uvloop
+`;
+const SETUP_PY = "setup(\n  name='shop',\n  install_requires=['requests>=2', 'click'],\n)\n";
+const LINES = `# comment
+requests[socks]==2.31 --hash=sha256:1  # why
+-i https://packages.org/simple
+-c constraints.txt
+-e git+https://code.org/me/tool.git@main#egg=tool
+git+https://code.org/me/other.git
+name @ https://code.org/name.zip
+`;
+
+test.each([
+  ['pyproject.toml', { 'pyproject.toml': TOML }, ['PyYAML', 'Pillow', 'pytest', 'respx', 'test', 'ruff']],
+  ['the lists of Poetry', { 'pyproject.toml': POETRY }, ['requests', 'ruamel', 'mypy']],
+  ['setup.cfg', { 'setup.cfg': SETUP_CFG }, ['requests', 'attrs', 'orjson', 'uvloop']],
+  ['setup.py', { 'setup.py': SETUP_PY }, ['shop', 'requests', 'click', 'setup']],
+  ['requirements.txt', { 'requirements.txt': LINES }, ['requests', 'tool', 'other', 'name']],
+  [
+    'a folder of them',
+    { 'requirements/dev.txt': '-r base.txt\nruff\n', 'requirements/base.txt': 'flask\n' },
+    ['ruff', 'flask', 'requirements'],
+  ],
+  ['several lists', { 'requirements-dev.txt': 'ruff\n', 'requirements.txt': 'flask\n' }, ['ruff', 'flask']],
+  [
+    'a list that pyproject.toml leaves to another',
+    { 'pyproject.toml': '[project]\ndynamic = ["dependencies"]\n', 'requirements.txt': 'flask\n' },
+    ['flask'],
+  ],
+  [
+    'folders and files',
+    { 'requirements.txt': 'flask\n', 'src/shop/a.py': '', 'b.py': '' },
+    ['flask', 'src', 'b', 'shop'],
+  ],
+  ['no list', { 'shop/a.py': '' }, undefined],
+  ['an empty list', { 'pyproject.toml': '[project]\nname = "shop"\ndependencies = []\n' }, undefined],
+  ['no scripts', { 'package.json': APP }, undefined],
+  ['no list that is elsewhere', { 'pyproject.toml': '[project]\ndynamic = ["dependencies"]\n' }, undefined],
+  ['no list with unread parts', { 'requirements.txt': 'flask\n-r more/base.txt\n' }, undefined],
+  ['no list beside one that is not read', { 'requirements.txt': 'flask\n', Pipfile: '' }, undefined],
+  ['no list in a file', { 'setup.cfg': '[options]\ninstall_requires = file: requirements.in\n' }, undefined],
+  ['no list that a program makes', { 'setup.py': "setup(install_requires=open('a').readlines())\n" }, undefined],
+])('of Python: %s', async (_, files, expected) => {
+  const placed = Object.entries(files).map(([name, text]) => [`/project/${name}`, text]);
+  const known = await read(Object.fromEntries(placed), '/project/app.py');
+  expect(known && [...known].sort()).toEqual(expected && [...expected].sort());
 });
 
 test('nothing is read outside a workspace', async () => {

@@ -1,0 +1,99 @@
+/**
+ * Whether a module of Python can come from the standard library or from one of a project's packages. The name of a package
+ * need not be that of its modules, so a likeness is enough. Reads no files.
+ */
+
+/** Of all versions. */
+const STANDARD = new Set(
+  `__future__ __main__ abc aifc annotationlib antigravity argparse array ast asynchat asyncio asyncore atexit audioop base64
+  bdb binascii binhex bisect builtins bz2 cProfile calendar cgi cgitb chunk cmath cmd code codecs codeop collections
+  colorsys compileall compression concurrent configparser contextlib contextvars copy copyreg crypt csv ctypes curses
+  dataclasses datetime dbm decimal difflib dis distutils doctest email encodings ensurepip enum errno faulthandler fcntl
+  filecmp fileinput fnmatch formatter fractions ftplib functools gc genericpath getopt getpass gettext glob graphlib grp
+  gzip hashlib heapq hmac html http idlelib imaplib imghdr imp importlib inspect io ipaddress itertools json keyword
+  lib2to3 linecache locale logging lzma macpath mailbox mailcap marshal math mimetypes mmap modulefinder msilib msvcrt
+  multiprocessing netrc nis nntplib nt ntpath nturl2path numbers opcode operator optparse os ossaudiodev parser pathlib
+  pdb pickle pickletools pipes pkgutil platform plistlib poplib posix posixpath pprint profile pstats pty pwd py_compile
+  pyclbr pydoc pydoc_data pyexpat queue quopri random re readline reprlib resource rlcompleter runpy sched secrets
+  select selectors shelve shlex shutil signal site smtpd smtplib sndhdr socket socketserver spwd sqlite3 sre_compile
+  sre_constants sre_parse ssl stat statistics string stringprep struct subprocess sunau symbol symtable sys sysconfig
+  syslog tabnanny tarfile telnetlib tempfile termios textwrap this threading time timeit tkinter token tokenize tomllib
+  trace traceback tracemalloc tty turtle turtledemo types typing unicodedata unittest urllib uu uuid venv warnings wave
+  weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo`.split(/\s+/),
+);
+/** Tools that a project uses without a list. */
+const TOOLS = new Set('setuptools pkg_resources pip wheel pytest conftest'.split(' '));
+/** By package, the modules with a name of their own, and those of packages that it always brings and that are used too. */
+const MODULES: Readonly<Record<string, string>> = {
+  aiohttp: 'yarl multidict',
+  beautifulsoup4: 'bs4 soupsieve',
+  boto3: 'botocore s3transfer',
+  bs4: 'bs4',
+  celery: 'kombu billiard',
+  dask: 'numpy pandas',
+  django: 'asgiref',
+  fastapi: 'starlette pydantic',
+  flask: 'werkzeug jinja2 click markupsafe itsdangerous',
+  httpx: 'httpcore anyio',
+  imbalancedlearn: 'imblearn sklearn numpy scipy',
+  jupyter: 'IPython ipywidgets notebook nbformat',
+  keras: 'numpy',
+  matplotlib: 'mpl_toolkits pylab numpy PIL',
+  mysqlclient: 'MySQLdb',
+  notebook: 'IPython ipywidgets nbformat',
+  opencvcontribpython: 'numpy',
+  opencvpython: 'numpy',
+  pandas: 'numpy dateutil pytz',
+  pillow: 'PIL',
+  protobuf: 'google',
+  pycairo: 'cairo',
+  pygobject: 'gi',
+  pytest: 'pluggy',
+  pywin32: 'win32api win32con win32gui pythoncom pywintypes',
+  requests: 'urllib3 certifi',
+  scikitimage: 'skimage numpy scipy',
+  scikitlearn: 'numpy scipy joblib',
+  scipy: 'numpy',
+  seaborn: 'numpy pandas matplotlib',
+  sphinx: 'docutils jinja2',
+  tensorflow: 'keras numpy google',
+  torch: 'numpy',
+  torchvision: 'torch PIL numpy',
+  transformers: 'huggingface_hub tokenizers numpy',
+  xarray: 'numpy pandas',
+};
+const SHORT_PREFIXES: readonly (readonly [RegExp, string])[] = [
+  [/^scikit(?=[a-z])/, 'sk'],
+  [/^opencv.*/, 'cv2'],
+];
+/** Shorter names are in too many others. */
+const MIN_ALIKE = 4;
+
+/**
+ * Whether a module may exist.
+ * @param module its first name
+ * @param packages as the project lists them, and the folders and files that it has
+ */
+export function isKnownModule(module: string, packages: readonly string[]): boolean {
+  if (STANDARD.has(module) || TOOLS.has(module) || module.startsWith('_')) return true;
+  const wanted = plain(module);
+  return packages.some((name) => {
+    const known = plain(name);
+    if (known.includes(wanted) || (known.length >= MIN_ALIKE && wanted.includes(known))) return true;
+    if (SHORT_PREFIXES.some(([pattern, short]) => known.replace(pattern, short) === wanted)) return true;
+    return Object.hasOwn(MODULES, known) && (MODULES[known] as string).split(' ').includes(module);
+  });
+}
+
+/** The first names of the modules that a line imports. None for a line inside a block, which may be tried. */
+export function modulesIn(line: string): string[] {
+  const from = /^from\s+(\w+)[\w.]*\s+import\b/.exec(line)?.[1];
+  if (from !== undefined) return [from];
+  const list = /^import\s+(\w[\w.]*(?:\s+as\s+\w+)?(?:\s*,\s*\w[\w.]*(?:\s+as\s+\w+)?)*)\s*(?:#.*|;.*)?$/.exec(
+    line,
+  )?.[1];
+  return (list?.split(',') ?? []).map((part) => /\w+/.exec(part)?.[0] ?? '');
+}
+
+/** Without what packages spell in several ways. */
+const plain = (name: string): string => name.toLowerCase().replaceAll(/[-_.]/g, '');
