@@ -22,8 +22,8 @@ export interface PlaceSyntax {
   statementStart: boolean;
   /** Finds where text at the cursor leaves its block. Takes whole lines only. */
   scan: (written: string) => BlockScan;
-  /** Reads the file with text at the cursor. Undefined if there is no tree for it. */
-  withText: <T>(written: string, read: (tree: Tree, text: string) => T) => T | undefined;
+  /** Reads the file with text at the cursor, and as it is. Undefined if there is no tree for it. */
+  withText: <T>(written: string, read: (tree: Tree, text: string, old: Tree) => T) => T | undefined;
 }
 
 /** There is no tree. */
@@ -84,10 +84,10 @@ export class Syntax {
   #place({ docId, lf }: SourceDocument, grammar: string, tree: Tree, offset: number): PlaceSyntax {
     const { inText, blockStart, statementStart, open } = cursorSyntax(tree, grammar, lf, offset);
     const missing = numMissing(tree, lf, offset, open);
-    const withText = <T>(written: string, read: (whole: Tree, text: string) => T): T | undefined => {
+    const withText: PlaceSyntax['withText'] = (written, read) => {
       const text = lf.slice(0, offset) + written + lf.slice(offset);
       return this.#guarded(grammar, (language) =>
-        this.#trees.withEdited(docId, language, lf, text, (whole) => read(whole, text)),
+        this.#trees.withEdited(docId, language, lf, text, (whole, old) => read(whole, text, old)),
       );
     };
     const scan = (written: string): BlockScan =>

@@ -98,21 +98,26 @@ export class SyntaxTrees {
     }
   }
 
-  /** The result of `read` for a tree of `text`, parsed from the tree of `base` after a small edit. Not kept. */
-  withEdited<T>(docId: string, language: Language, base: string, text: string, read: (tree: Tree) => T): T {
+  /**
+   * The result of `read` for a tree of `text`, parsed from the tree of `base` after a small edit. Not kept.
+   * @param read also gets the tree of `base`
+   */
+  withEdited<T>(docId: string, language: Language, base: string, text: string, read: (tree: Tree, old: Tree) => T): T {
     let parser = this.#parsers.get(language);
     if (!parser) {
       parser = new Parser().setLanguage(language);
       this.#parsers.set(language, parser);
     }
-    const old = this.withTree(docId, language, base, (tree) => edited(tree, base, text));
-    const tree = parser.parse(text, old) as Tree;
-    old.delete();
-    try {
-      return read(tree);
-    } finally {
-      tree.delete();
-    }
+    return this.withTree(docId, language, base, (old) => {
+      const marked = edited(old, base, text);
+      const tree = parser.parse(text, marked) as Tree;
+      marked.delete();
+      try {
+        return read(tree, old);
+      } finally {
+        tree.delete();
+      }
+    });
   }
 
   /** Frees the trees of a document, or all. */
