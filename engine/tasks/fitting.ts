@@ -15,7 +15,6 @@ import { type Scope, Scopes } from '../text/syntax/scopes.ts';
 import type { PlaceSyntax } from '../text/syntax/syntax.ts';
 import { isWrongImport } from '../text/syntax/importedModules.ts';
 import { unknownMembers } from '../text/syntax/memberNames.ts';
-import { strangeMembers } from '../text/syntax/strangeMembers.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
 import { areAlike, areOpposite, isCallback, isPreparation, nameIn, parametersIn } from './alike.ts';
@@ -93,10 +92,10 @@ export function fits({
     if (isStart && isProse(lines, i)) return !isCopiedProse(line, around, header) || isAbout(line, lf.slice(offset));
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
     const [start, end] = [offset + from, offset + written.length];
-    const isUnfit = read(place, written, (scopes, text) => {
-      const added = { scopes, grammar, text, start, end, others: texts };
-      if (invisibleNames(added).length > 0 || unknownMembers(added).length > 0) return true;
-      return !isAsked && strangeMembers(added, everywhere).length > 0;
+    const isUnfit = read(lf, place, written, (scopes, before) => {
+      const added = { scopes, grammar, text: scopes.text, start, end, others: texts };
+      if (invisibleNames(added).length > 0) return true;
+      return unknownMembers({ ...added, before, offset, everywhere: isAsked ? undefined : everywhere }).length > 0;
     });
     const [head, tail] = [i === 0 ? before : '', i === lines.length - 1 ? after : ''];
     if (importsWrongly(head, lines[i] as string, tail)) return false;
@@ -154,16 +153,18 @@ function isAbout(line: string, below: string): boolean {
 const wordsIn = (line: string): number => line.match(/\p{L}{2,}/gu)?.length ?? 0;
 
 function read<T>(
+  lf: string,
   place: PlaceSyntax | undefined,
   written: string,
-  reader: (scopes: Scopes, text: string) => T,
+  reader: (scopes: Scopes, before: Scopes) => T,
 ): T | undefined {
-  return place?.withText(written, (tree, text) => {
-    const scopes = new Scopes(tree, text);
+  return place?.withText(written, (tree, text, old) => {
+    const [scopes, before] = [new Scopes(tree, text), new Scopes(old, lf)];
     try {
-      return reader(scopes, text);
+      return reader(scopes, before);
     } finally {
       scopes.delete();
+      before.delete();
     }
   });
 }
@@ -190,7 +191,7 @@ function repeatsDeclaration(
   // Inside a class or function that the completion begins there may be another one with this line.
   const indent = lf.slice(lf.lastIndexOf('\n', offset - 1) + 1, offset);
   if (i > 0 && lines[i] !== indent + line) return false;
-  const repeats = read(place, '', (scopes) => {
+  const repeats = read(lf, place, '', (scopes) => {
     const here = scopes.at(offset);
     return places.some(({ at }) => {
       const start = lf.indexOf(line, at);

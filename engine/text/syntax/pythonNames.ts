@@ -117,6 +117,20 @@ export const PYTHON_MODULES: Readonly<Record<string, string>> = {
     trace types unwrap walktree`,
 };
 
+/** Methods of types, without names that begin with an underscore. */
+export const PYTHON_TYPES: Readonly<Record<string, string>> = {
+  list: 'append clear copy count extend index insert pop remove reverse sort',
+  dict: 'clear copy fromkeys get items keys pop popitem setdefault update values',
+  set: `
+    add clear copy difference difference_update discard intersection intersection_update isdisjoint issubset
+    issuperset pop remove symmetric_difference symmetric_difference_update union update`,
+  str: `
+    capitalize casefold center count encode endswith expandtabs find format format_map index isalnum isalpha isascii
+    isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper join ljust lower lstrip
+    maketrans partition removeprefix removesuffix replace rfind rindex rjust rpartition rsplit rstrip split
+    splitlines startswith strip swapcase title translate upper zfill`,
+};
+
 /** Attributes of built-in types. */
 export const PYTHON_ATTRIBUTES = `
   add add_note append args as_integer_ratio bit_count bit_length c_contiguous capitalize casefold cast center

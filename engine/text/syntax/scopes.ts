@@ -2,11 +2,11 @@
  * Reads from a syntax tree which functions are around a name, and whether it is declared there, in any language with a
  * grammar. Does not follow imports, members or types.
  */
-import type { Language, Tree, TreeCursor } from 'web-tree-sitter';
+import type { Language, Node, Tree, TreeCursor } from 'web-tree-sitter';
 
 const ofTypes = (types: string): RegExp => new RegExp(`^(?:${types.trim().split(/\s+/).join('|')})$`);
 
-const FUNCTIONS = ofTypes(`
+export const FUNCTIONS = ofTypes(`
   function_declaration generator_function_declaration function_signature method_definition method_signature
   abstract_method_signature function_definition arrow_function function_expression generator_function lambda
   function_item function_signature_item closure_expression method_declaration func_literal constructor_declaration
@@ -120,13 +120,13 @@ const describe = (name: string): Rule => ({
 /** Reads places of one tree. Goes down from the root for each of them, because a file has far more nodes than names. */
 export class Scopes {
   readonly #tree: Tree;
-  readonly #text: string;
+  readonly text: string;
   readonly #cursor: TreeCursor;
 
   /** @param text the tree's text */
   constructor(tree: Tree, text: string) {
     this.#tree = tree;
-    this.#text = text;
+    this.text = text;
     this.#cursor = tree.walk();
   }
 
@@ -150,7 +150,7 @@ export class Scopes {
         (declares && !VALUES.test(field) && !rule.isType) ||
         (rule.isParameters && field !== 'result');
       if (rule.isName) {
-        const isName = !isMember(this.#text, cursor.startIndex, cursor.endIndex, above, cursor);
+        const isName = !isMember(this.text, cursor.startIndex, cursor.endIndex, above, cursor);
         // The name of a function is declared in the scope around it.
         if (above.isFunction && cursor.currentFieldName === 'name')
           return { isName: true, declares: true, isBroken, functions: functions.slice(0, -1), ownerAt, classAt };
@@ -166,6 +166,18 @@ export class Scopes {
       above = rule;
     }
     return { isName: false, declares: false, isBroken, functions, ownerAt, classAt };
+  }
+
+  /** The smallest named node around a part of the text. */
+  nodeAt(start: number, end = start + 1): Node | null {
+    return this.#tree.rootNode.namedDescendantForIndex(start, end);
+  }
+
+  /** The smallest node of some rules that begins at an offset. */
+  nodeFrom(at: number, rules: RegExp): Node | undefined {
+    let node = this.nodeAt(at);
+    while (node?.startIndex === at && !rules.test(node.type)) node = node.parent;
+    return node?.startIndex === at ? node : undefined;
   }
 
   delete(): void {

@@ -312,7 +312,7 @@ describe('a member that its object does not have is not shown', () => {
   readonly items: string[] = [];
   add(item: string): void {}
 }
-class Open extends Basket {}
+class Open extends Foreign {}
 export function f(names: string[], text: string, by: Map<string, number>, other: Foreign, open: Open): void {
   const basket = new Basket();
   const list = [1, 2];
@@ -380,7 +380,7 @@ def f(names: list, text: str, other, basket: Basket):
     ['a.ts', MODULES, 'os.cpus();', true],
     ['a.ts', MODULES, 'Math.clamp(p);', false],
     ['a.ts', `${MODULES}Math.clamp = 1;\n`, 'Math.clamp(p);', true],
-    ['a.ts', `class Math {}\n${MODULES}`, 'Math.clamp(p);', true],
+    ['a.ts', `class Math {\n  static clamp() {}\n}\n${MODULES}`, 'Math.clamp(p);', true],
     ['a.ts', MODULES, 'Object.entries(p);', true],
     ['a.py', 'import os, sys\nimport os.path as osp\n\nprint(|\n', 'os.homedir())', false],
     ['a.py', 'import os, sys\nimport os.path as osp\n\nprint(|\n', 'os.getcwd())', true],

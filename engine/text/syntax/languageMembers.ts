@@ -1,13 +1,16 @@
 /**
- * Knows what modules and global objects of a language have as members: Python's from a table, those of scripts from this
- * program, which runs in the same language. Undefined for objects that it does not know.
+ * Knows the members of modules, global objects and types of a language: Python's from a table, those of scripts from
+ * this program, which runs in the same language. Does not read files.
  */
 import { isBuiltin } from 'node:module';
-import { PYTHON_ATTRIBUTES, PYTHON_MODULES } from './pythonNames.ts';
+import { PYTHON_ATTRIBUTES, PYTHON_MODULES, PYTHON_TYPES } from './pythonNames.ts';
 
 const GLOBALS = new Set(
   'Array BigInt Boolean Date JSON Map Math Number Object Promise Reflect RegExp Set String Symbol console'.split(' '),
 );
+/** Those whose instances have all their members from the prototype. */
+const INSTANCES = new Set('Array BigInt Boolean Date Map Number Promise Set String'.split(' '));
+
 /** Members that many objects have in browsers. */
 const BROWSER = `
   activeElement addEventListener appendChild body bubbles cancelBubble checked childNodes children classList className
@@ -24,7 +27,7 @@ const BROWSER = `
   current default displayName length message name props state prototype`;
 
 /** Members that this program may lack: it may run in an older version than the user's, or on another system. */
-export const NEWER = new Set(
+const NEWER = new Set(
   `groupBy fromAsync withResolvers try escape sumPrecise f16round isError rawJSON isRawJSON concat zip zipKeyed
   getOrInsert getOrInsertComputed union intersection difference symmetricDifference isSubsetOf isSupersetOf isDisjointFrom
   getuid geteuid getgid getegid getgroups setuid setgid seteuid setegid setgroups initgroups lchmod lchmodSync
@@ -35,41 +38,27 @@ export const NEWER = new Set(
   ),
 );
 
-/** Whether the object that a file knows by this name has a member. Undefined if nothing is known of it. */
-export function moduleMembers(
-  object: string,
-  text: string,
-  grammar: string,
+/** The members of an object of the language. Undefined if they are not known. */
+export function languageMembers(
+  kind: 'module' | 'itself' | 'instance',
+  name: string,
+  isScript: boolean,
 ): ((member: string) => boolean) | undefined {
-  const name = object.replaceAll('$', '\\$');
-  if (grammar === 'python') {
-    const [, path = object] =
-      new RegExp(`^[ \\t]*import +(?:.*, *)?(?:([\\w.]+) +as +${name}|${name}(?![\\w.]))`, 'm').exec(text) ?? [];
-    const names = Object.hasOwn(PYTHON_MODULES, path) ? PYTHON_MODULES[path] : undefined;
-    // A variable of this name, or one that is imported from a module.
-    const isOther = new RegExp(
-      `\\b${name} *=(?!=)|\\b(?:def|class|for) +${name}\\b|[(,] *${name} *[:,)=]|\\bfrom\\b.*\\bimport\\b.*\\b${name}\\b`,
-      'm',
-    );
-    if (names === undefined || isOther.test(text) || !new RegExp(`^[ \\t]*import\\b.*\\b${name}\\b`, 'm').test(text))
-      return undefined;
-    const known = new Set(names.trim().split(/\s+/));
-    return (member) => known.has(member) || !/^[a-z]/.test(member);
+  if (!isScript) {
+    const table = kind === 'module' ? PYTHON_MODULES : PYTHON_TYPES;
+    const names = Object.hasOwn(table, name) ? new Set(table[name]?.trim().split(/\s+/)) : undefined;
+    return names && ((member) => names.has(member) || !/^[a-z]/.test(member));
   }
-  const has = (value: unknown) => (member: string) =>
-    member in Object(value) || NEWER.has(member) || (grammar !== 'javascript' && /^[A-Z]/.test(member));
-  const module = new RegExp(
-    `^import +(?:\\* *as +)?${name} +from *['"]([\\w:/]+)['"]|\\b(?:const|var|let) +${name} *= *require\\(['"]([\\w:/]+)['"]\\)`,
-    'm',
-  ).exec(text);
-  const path = module?.[1] ?? module?.[2];
-  if (path !== undefined) return isBuiltin(path) ? has(process.getBuiltinModule(path)) : undefined;
-  const declared = new RegExp(
-    `\\b(?:const|let|var|function|class|import|interface|type)\\b[^\\n=]*(?<![\\w$.])${name}\\b`,
-  );
-  if (!GLOBALS.has(object) || declared.test(text)) return undefined;
-  return has((globalThis as Record<string, unknown>)[object]);
+  const value = kind === 'module' ? isBuiltin(name) && process.getBuiltinModule(name) : GLOBAL_OBJECTS[name];
+  const object = kind === 'instance' ? INSTANCES.has(name) && (value as { prototype: object }).prototype : value;
+  return object ? (member) => member in Object(object) || NEWER.has(member) : undefined;
 }
+
+/** Whether the language has an object or type of this name whose members are known. */
+export const isLanguageObject = (name: string, isScript: boolean): boolean =>
+  isScript ? GLOBALS.has(name) : Object.hasOwn(PYTHON_TYPES, name);
+
+const GLOBAL_OBJECTS = globalThis as Readonly<Record<string, unknown>>;
 
 let scriptNames: Set<string> | undefined;
 let pythonNames: Set<string> | undefined;
