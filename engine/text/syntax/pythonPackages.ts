@@ -22,12 +22,13 @@ const STANDARD = new Set(
   weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo`.split(/\s+/),
 );
 /** Tools that a project uses without a list. */
-const TOOLS = new Set('setuptools pkg_resources pip wheel pytest conftest'.split(' '));
+const TOOLS = new Set('setuptools pkg_resources pip wheel pytest conftest sphinx IPython'.split(' '));
 /** By package, the modules with a name of their own, and those of packages that it always brings and that are used too. */
 const MODULES: Readonly<Record<string, string>> = {
   aiohttp: 'yarl multidict',
   beautifulsoup4: 'bs4 soupsieve',
-  boto3: 'botocore s3transfer',
+  boto3: 'botocore s3transfer jmespath dateutil urllib3',
+  botocore: 'jmespath dateutil urllib3',
   bs4: 'bs4',
   celery: 'kombu billiard',
   dask: 'numpy pandas',
@@ -49,7 +50,8 @@ const MODULES: Readonly<Record<string, string>> = {
   pycairo: 'cairo',
   pygobject: 'gi',
   pytest: 'pluggy',
-  pywin32: 'win32api win32con win32gui pythoncom pywintypes',
+  pywin32:
+    'win32api win32con win32event win32file win32gui win32pipe win32process win32security win32service pythoncom pywintypes',
   requests: 'urllib3 certifi',
   scikitimage: 'skimage numpy scipy',
   scikitlearn: 'numpy scipy joblib',

@@ -231,7 +231,16 @@ describe('an import', () => {
       'python-dateutil',
       'opencv-python-headless',
     ];
-    const packages = [...declared, 'protobuf', 'google-cloud-storage', 'Flask-SQLAlchemy', 'pandas', 'tools'];
+    const packages = [
+      ...declared,
+      'protobuf',
+      'google-cloud-storage',
+      'Flask-SQLAlchemy',
+      'pandas',
+      'tools',
+      'boto3',
+      'pywin32',
+    ];
     const fits = (written: string, others = {}, path = 'a/b.py') => fitsAt(path, '|\n', written, others, packages);
     for (const line of [
       'import yaml',
@@ -248,6 +257,8 @@ describe('an import', () => {
       'from concurrent.futures import Future',
       'from __future__ import annotations',
       'import pytest',
+      'import jmespath, urllib3',
+      'import win32api, win32file',
       'from tools import build',
       'from . import near',
       '    import ujson',
