@@ -95,13 +95,13 @@ function isPlain(declaration: string): boolean {
   );
 }
 
-/** Whether a variable is called or passed on, as a function may be. */
+/** Whether a variable is called, returned or passed on, as a function may be. */
 function mayBeCalled(name: string, text: string): boolean {
   const word = `(?<![\\w$])${name.replaceAll('$', '\\$')}`;
   if (
-    new RegExp(`${word}(?:\\?\\.)?\\(|${word}\\??\\s*:\\s*(?:\\([^()]*\\)\\s*=>|[\\w.]*(?:Callable|Function))`).test(
-      text,
-    )
+    new RegExp(
+      `${word}(?:\\?\\.)?\\(|\\breturn ${word}(?![\\w$.([])|${word}\\??\\s*:\\s*(?:\\([^()]*\\)\\s*=>|[\\w.]*(?:Callable|Function))`,
+    ).test(text)
   )
     return true;
   return (text.match(new RegExp(`(?<=[(,]\\s*)${word}(?=\\s*[,)])`, 'g')) ?? []).length > 1;

@@ -38,7 +38,7 @@ const OTHERS = [
   String.raw`\b(?:YYYY|yyyy|YY|HH|hh)(?:[-/:.T ]?(?:YYYY|yyyy|MM?|DD?|dd?|HH|hh|mm|ss|SSS?|Z))+\b`,
   // Usual types around others, and where a value is said to be one. "Calls `map`" names a method.
   String.raw`(?<=\x60)(?:Promise|Array|Map|Set|Record|List|Option|Result|Vec)(?=<)`,
-  String.raw`(?<=\b(?:an?|of|as|empty|new|each)\s+)\x60(?:list|dict|dictionary|tuple|set|array|object|map|function|callback|iterator|generator|error|exception|promise|buffer|date|char|byte|long|short|double|Promise|Array|Map|Set|Date|Error|Object|RegExp|Buffer|Iterator|Generator)\x60`,
+  String.raw`(?<=\b(?:an?|of|as|empty|new|each)\s+(?:(?!(?:the|methods?|functions?|calls?)\b)[a-z]+\s+)?)\x60(?:list|dict|dictionary|tuple|set|array|object|map|function|callback|iterator|generator|error|exception|promise|buffer|date|char|byte|long|short|double|Promise|Array|Map|Set|Date|Error|Object|RegExp|Buffer|Iterator|Generator)\x60`,
 ].map((pattern) => new RegExp(pattern, 'giu'));
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));

@@ -82,6 +82,10 @@ class Stock(Shop):
             self.rows.append(row)
 
 
+def twice(work):
+    return work
+
+
 def main(argv):
     stock = Stock(argv[1])
     try:
@@ -201,7 +205,8 @@ const TRUE: Record<string, string[]> = {
     'The function `main` handles `ValueError` with `except`, and does not `raise`.',
     'Install it with `pip install -r requirements.txt` and run `main`.',
     'The function `main` returns `None` or `1`.',
-    'Returns a `list` or a `dict` from `read_rows`.',
+    'Returns a `list` or a sorted `dict` from `read_rows`.',
+    'The function `twice` returns the function `work`.',
     'The constant `MAX_ITEMS` is `10`.',
     'The function `stock.read_rows()` is run.',
   ],
@@ -288,6 +293,7 @@ const FALSE: Record<string, string[]> = {
     'The function `MAX_ITEMS` is called.',
     'The parameter `Stock` is read.',
     'Calls the method `map`.',
+    'Is of the method `map`, as the function `list`.',
   ],
   'shop/server.go': [
     'This file defines the function `ListenAndServe`.',
