@@ -9,10 +9,8 @@ const TITLES = {
   imports: ['Imports of #:', 'Importações de #:'],
   exports: ['Exports of #:', 'Exportações de #:'],
   someExports: ['Exports (#) of %:', 'Exportações (#) de %:'],
-  inside: ['Inside functions or blocks:', 'Dentro de funções ou blocos:'],
   reexports: ['It exports from', 'Exporta de'],
   passesOn: ['All exports of these are passed on:', 'Todas as exportações destes são repassadas:'],
-  byAll: ['`__all__` says so', 'É o que diz `__all__`'],
   byName: ['There is no `__all__`: these names are public.', 'Não há `__all__`: estes nomes são públicos.'],
   unclear: ['It is not certain what # exports.', 'Não é certo o que # exporta.'],
   defined: ['# is defined', 'A definição de # está'],
@@ -25,10 +23,8 @@ const TITLES = {
   implements: ['It implements', 'Implementa'],
   noBase: ['# has no base class.', '# não tem classe base.'],
   called: ['Callers of #:', 'Quem chama #:'],
-  notCalled: ['# is not called in %.', '# não é chamado em %.'],
   otherObject: ['A call on another object may be of another #.', 'Em outro objeto, a chamada pode ser de outro #.'],
-  onlyDefined: ['In %, # appears only where it is defined.', 'Em %, # só aparece onde é definido.'],
-  onlyImported: ['In %, # appears only where it is imported.', 'Em %, # só aparece onde é importado.'],
+  noUse: ['In %, # is only defined or imported.', 'Em %, # só é definido ou importado.'],
   appears: ['# appears', '# aparece'],
   alsoAppears: ['Its name also appears', 'O nome aparece também'],
   missing: ['# does not appear in %.', '# não aparece em %.'],
@@ -37,7 +33,6 @@ const TITLES = {
   firstValue: ['Its first value is', 'Seu primeiro valor está'],
   callsOn: ['Calls on it may change it:', 'Chamadas nele podem alterá-lo:'],
   thrown: ['Code that throws #:', 'Código que lança #:'],
-  notThrown: ['No `throw` or `raise` in % names #.', 'Nenhum `throw` ou `raise` em % cita #.'],
   throws: ['Directly thrown in #:', 'Lançado diretamente em #:'],
   noThrows: ['# throws nothing directly.', '# não lança nada diretamente.'],
   mayThrow: ['What it calls may throw.', 'O que é chamado pode lançar.'],
@@ -59,8 +54,8 @@ const TITLES = {
   outside: ['outside functions', 'fora de funções'],
   aValue: ['a value', 'um valor'],
   nothing: ['nothing', 'nada'],
-  inner: ['in an inner function', 'em uma função interna'],
   more: ['# more', 'mais #'],
+  inner: ['in an inner function', 'em uma função interna'],
   as: ['# as %', '# como %'],
   from: ['# from %', '# de %'],
   line: ['line #', 'linha #'],
@@ -88,7 +83,7 @@ export const quoted = (name: string): string => (name.includes('`') ? `\`\` ${na
 
 /** "Functions" for `functions`. */
 export function titleOf(kind: Kind, language: Language): string {
-  const [word = ''] = KINDS[kind][language].split(',');
+  const [word = ''] = KINDS[kind][language].split('|');
   return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
 }
 

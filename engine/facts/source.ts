@@ -4,7 +4,8 @@ import type { Definition } from './extract/definitions.ts';
 import { entriesOf, type Entry } from './extract/entries.ts';
 import { type Facts, NO_FACTS } from './extract/facts.ts';
 import type { Language } from './intents.ts';
-import { type Item, quoted, sentence, type Title, words } from './sentences.ts';
+import type { Query } from './questions.ts';
+import { type Item, joined, quoted, sentence, type Title, words } from './sentences.ts';
 
 /** A definition of a tree, or an entry of a data file. */
 export type Defined = Definition & { entry?: Entry };
@@ -39,6 +40,17 @@ function asDefined(entry: Entry): Defined {
   return { kind, name: entry.name, line: entry.line, entry, local: false, broken: false, brokenInside: false };
 }
 
+/** All names of the file. A parameter whose name may be an ordinary word is none. */
+export function namesIn({ facts, defined }: Source): Set<string> {
+  const { changes, fields, imports, localNames } = facts;
+  return new Set([
+    ...defined.flatMap(({ name, entry }) => (entry ? [name, ...name.split('.')] : [name])),
+    ...[...fields, ...changes.writes, ...changes.throws].flatMap(({ name }) => name ?? []),
+    ...imports.flatMap(({ names }) => names),
+    ...[...localNames].filter((name) => !/^\p{Ll}+$/u.test(name)),
+  ]);
+}
+
 /** So many places are shown with their code, if it is not longer than MAX_CODE. */
 const MAX_PLACES = 3;
 const MAX_CODE = 140;
@@ -59,3 +71,40 @@ export const fullName = ({ name, owner }: Pick<Definition, 'name' | 'owner'>): s
   owner === undefined ? name : `${owner}.${name}`;
 
 export const asItem = ({ name, line }: { name: string; line: number }): Item => ({ text: quoted(name), lines: [line] });
+
+export const partly = ({ facts, say }: Source): string | undefined => (facts.broken ? say('partly') : undefined);
+
+/** With more definitions of one name, only the question where it is defined is answered. */
+export const MAX_SAME = 8;
+
+export type Answer = (query: Query, source: Source) => string | undefined;
+
+/** The definitions of the name, without setters that have a getter. `c` names `s.c` in a data file. */
+export function calledBy({ name, owner, parameter, within }: Query, defined: readonly Defined[]): Defined[] {
+  const called = defined.filter((each) =>
+    each.entry
+      ? each.name === name || each.name.endsWith(`.${name}`)
+      : each.name === name &&
+        (owner === undefined || each.owner === owner) &&
+        (parameter === undefined || each.parameters?.some((one) => bareOf(one.name) === parameter)) &&
+        (within === undefined || (each.at !== undefined && within.start <= each.at && each.at < within.end)),
+  );
+  const getters = called.filter(({ kind, parameters }) => kind !== 'accessor' || parameters?.length === 0);
+  return getters.length > 0 ? getters : called;
+}
+
+/** Without what is not part of it in all languages: `$total`, `*rest`, `count?`. */
+export const bareOf = (name: string): string => name.replace(/^(?:\$|\.\.\.|\*+)|\?$/g, '');
+
+/** What is said of each definition of a name. `about` has the owner where the definitions have different ones. */
+export function ofEach(
+  answer: (one: Defined, source: Source, about: string, query: Query) => string | undefined,
+): Answer {
+  return (query, source) => {
+    const called = calledBy(query, source.defined);
+    if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
+    const hasOwners = new Set(called.map(({ owner }) => owner)).size > 1;
+    const said = called.map((one) => answer(one, source, quoted(hasOwners ? fullName(one) : one.name), query));
+    return said.includes(undefined) ? undefined : joined(said);
+  };
+}

@@ -2,8 +2,9 @@
  * What is read off the syntax trees of documents: definitions, outlines, summaries, and whether the text of a small
  * model names what is there. Does not parse documents and answers no messages.
  */
-import { type Asked, outlineInstead, signatureInstead, summaryComment } from '../facts/ask.ts';
-import type { KnownAnswer } from '../facts/ask.ts';
+import { commentAbout } from '../facts/answers.ts';
+import { type Asked, factOf, fromFiles, type KnownAnswer } from '../facts/ask.ts';
+import { headComment, leadingComment } from '../facts/extract/comments.ts';
 import { hasFacts, readFacts } from '../facts/extract/facts.ts';
 import type { Language } from '../facts/intents.ts';
 import type { SummarizeTask } from '../protocol/tasks.ts';
@@ -16,6 +17,7 @@ import type { Layout } from '../text/prompt/layout.ts';
 import { outlinesOf } from '../text/syntax/outline.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
+import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 
 export class FileFacts {
   /** The user's language, for answers to commands. */
@@ -39,10 +41,23 @@ export class FileFacts {
 
   /** What is read instead of asking a small model for a summary. Undefined if it is to be asked. */
   readSummary(document: SourceDocument, range: SummarizeTask['range'], layout: Layout): KnownAnswer | undefined {
-    if (range) return summaryComment(document, inLf(document, range), this.of);
-    const comment = summaryComment(document, undefined, this.of);
-    if (comment || hasFacts(document)) return comment;
-    return outlineInstead([document], this.language, this.of) ?? tooSmall(layout);
+    const comment = fromFiles(this.#commentOf(document, range && inLf(document, range)), [document]);
+    if (comment || range || hasFacts(document)) return comment;
+    return this.#outlineOf([document]) ?? tooSmall(layout);
+  }
+
+  /** The comment of the file, of a definition, or at the beginning of a selection. */
+  #commentOf(document: SourceDocument, at: LfRange | undefined): string | undefined {
+    const { lf, path } = document;
+    if (at?.label === '') return leadingComment(lf.slice(at.start, at.end), path);
+    if (!hasFacts(document)) return undefined;
+    const facts = at && this.of(document);
+    if (!at) return headComment(lf, grammarFor(document) === 'python');
+    return facts && commentAbout({ intent: 'purpose', name: nameOf(at), within: at }, facts, lf);
+  }
+
+  #outlineOf(documents: readonly SourceDocument[], language = this.language): KnownAnswer | undefined {
+    return factOf({ intent: 'outline', name: '' }, documents, language, this.of);
   }
 
   /** The summary of a small model, with the names of the text that it is about. */
@@ -55,8 +70,9 @@ export class FileFacts {
     const { lf, path } = document;
     const at = range && inLf(document, range);
     const instead = (): KnownAnswer | undefined => {
-      if (!at) return outlineInstead([document], this.language, this.of);
-      return at.label === '' ? undefined : signatureInstead(document, at, this.language, this.of);
+      if (!at) return this.#outlineOf([document]);
+      if (at.label === '') return undefined;
+      return factOf({ intent: 'signature', name: nameOf(at), within: at }, [document], this.language, this.of);
     };
     return {
       ...prepared,
@@ -89,8 +105,7 @@ export class FileFacts {
         ],
         ignoresCase: docs.some(isSql),
         kindsOf: isSummary ? this.#kindsIn(docs) : undefined,
-        instead: () =>
-          (isSummary ? outlineInstead(docs, asked?.language ?? this.language, this.of) : undefined) ?? tooSmall(layout),
+        instead: () => (isSummary ? this.#outlineOf(docs, asked?.language) : undefined) ?? tooSmall(layout),
       }),
     };
   }
@@ -104,6 +119,10 @@ export class FileFacts {
 
 const isSql = ({ path, language }: Pick<SourceDocument, 'path' | 'language'>): boolean =>
   /sql/i.test(language ?? '') || /\.sql$/i.test(path);
+
+type LfRange = ReturnType<typeof inLf>;
+
+const nameOf = ({ label }: LfRange): string => label.split(/[.#]/).at(-1) ?? '';
 
 const inLf = (document: SourceDocument, { start, end, label = '' }: NonNullable<SummarizeTask['range']>) => ({
   start: document.toLf(start),

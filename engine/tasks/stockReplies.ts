@@ -6,7 +6,6 @@ import { t } from '@vscode/l10n';
 import type { KnownAnswer } from '../facts/ask.ts';
 import { hasFacts } from '../facts/extract/facts.ts';
 import { FACT_COMMANDS } from '../facts/questions.ts';
-import { isAboutSelection } from '../facts/selectionComment.ts';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
 import type { Manifest } from '../text/format/manifest.ts';
 import type { Layout } from '../text/prompt/layout.ts';
@@ -130,7 +129,7 @@ export function unreadReply(
  * The reply of a model that answers about files only, to a short question that neither they nor the model can answer.
  * Undefined for small talk, and for a message of several lines, which may contain the code that it is about.
  * @param docs the model sums up files of the languages that it was trained on
- * @param isSummary whether the question asks what the files are for
+ * @param isSummary whether the question asks what the files, or the selected code, are for
  */
 export function refusedReply(
   layout: Layout,
@@ -141,7 +140,8 @@ export function refusedReply(
   const last = bareOf(messages.at(-1)?.content ?? '');
   const { fileQuestion, selectionQuestion } = layout.text.manifest.summary;
   const isOfFile = isSummary || asksForSummary(last, fileQuestion);
-  const isOfSelection = bareOf(selectionQuestion) === last || isAboutSelection(last, snippets);
+  const isOfSelection =
+    bareOf(selectionQuestion) === last || (isSummary && snippets.some(({ startLine }) => startLine !== undefined));
   if ((isOfFile && docs.every(hasFacts)) || isOfSelection || !leansOnFiles(messages) || THANKS.test(last))
     return undefined;
   return tooSmall(layout);

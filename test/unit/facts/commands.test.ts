@@ -64,7 +64,9 @@ test('structs and enums of other languages are types', async () => {
     'Types of `a.go`: `Job` (line 2).',
   );
   expect(await ask('Which classes are there?', { 'a.go': 'package a\ntype Celsius float64\n' })).toBeUndefined();
-  expect(await ask('Which enums are there?', { 'a.py': 'class Color(Enum): pass\n' })).toBeUndefined();
+  expect(await ask('Which enums are there?', { 'a.py': 'class Color(Enum): pass\n' })).toBe(
+    'Outline of `a.py`:\n\nClasses:\n- `Color` (line 1)',
+  );
 });
 
 test('a command without a name, or with several, asks for one', async () => {

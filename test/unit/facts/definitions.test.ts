@@ -43,7 +43,7 @@ const LIMIT = 3;
     ],
     [
       '/imports',
-      'Imports of `src/store.ts`: `node:fs` (line 1), `./row` (line 2). Inside functions or blocks: `./late` (line 16). It exports from `./other` (line 3).',
+      'Imports of `src/store.ts`: `node:fs` (line 1), `./row` (line 2), `./late` (line 16). It exports from `./other` (line 3).',
     ],
     ['/where LIMIT', '`LIMIT` is defined on line 30: `const LIMIT = 3;`.'],
     ['/where Line', '`Line` is imported from `./row` (line 2).'],
@@ -66,8 +66,8 @@ const LIMIT = 3;
     ],
     ['/signature LIMIT', 'The signature of `LIMIT` is on line 30: `LIMIT = 3`.'],
     ['/signature Closable', 'The signature of `Closable` is on line 27: `interface Closable`.'],
-    ['/callers LIMIT', 'In `src/store.ts`, `LIMIT` appears only where it is defined.'],
-    ['/callers inner', '`inner` is not called in `src/store.ts`.'],
+    ['/callers LIMIT', 'In `src/store.ts`, `LIMIT` is only defined or imported.'],
+    ['/callers inner', 'In `src/store.ts`, `inner` is only defined or imported.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/store.ts': TEXT })).toBe(answer));
 });
 
@@ -86,10 +86,7 @@ module.exports = class Queue extends Pool {
 `;
   it.each<[string, string | undefined]>([
     ['/outline', 'Outline of `lib/pool.js`:\n\nFunctions:\n- `load` (line 4)\n- `Pool` (line 7): `drain` (line 8)'],
-    [
-      '/imports',
-      'Imports of `lib/pool.js`: `fs` (line 2), `path` (line 3). Inside functions or blocks: `late` (line 5).',
-    ],
+    ['/imports', 'Imports of `lib/pool.js`: `fs` (line 2), `path` (line 3), `late` (line 5).'],
     ['/where read', '`read` is imported from `fs` (line 2).'],
     [
       '/signature load',
@@ -99,7 +96,7 @@ module.exports = class Queue extends Pool {
     ['/where drain', '`Pool.drain` is defined on line 8: `Pool.prototype.drain = function (now = false) {};`.'],
     [
       '/callers Pool',
-      '`Pool` is not called in `lib/pool.js`.\n\nIts name also appears:\n\n- on line 8: `Pool.prototype.drain = function (now = false) {};`\n- on line 9: `module.exports = class Queue extends Pool {`',
+      '`Pool` appears:\n\n- on line 8: `Pool.prototype.drain = function (now = false) {};`\n- on line 9: `module.exports = class Queue extends Pool {`',
     ],
   ])('%s', async (question, answer) => expect(await ask(question, { 'lib/pool.js': TEXT })).toBe(answer));
 });
@@ -137,7 +134,7 @@ LIMIT = 3
     ],
     [
       '/imports',
-      'Imports of `src/reader.py`: `__future__` (line 1), `os.path` (line 2), `sys` (line 2), `typing` (line 3). Inside functions or blocks: `json` (line 11).',
+      'Imports of `src/reader.py`: `__future__` (line 1), `os.path` (line 2), `sys` (line 2), `typing` (line 3), `json` (line 11).',
     ],
     ['/where p', '`p` is imported from `os.path` (line 2).'],
     ['/where depth', '`Reader.depth` is defined on line 8: `depth: int = 3`.'],
@@ -151,7 +148,7 @@ LIMIT = 3
       'The signature of `fetch` is on line 21: `async def fetch(url: str, timeout: float = 5.0) -> "Any"`.',
     ],
     ['/signature name', 'The signature of `name` is on line 14: `def name(self) -> str`.'],
-    ['/callers fetch', '`fetch` is not called in `src/reader.py`.'],
+    ['/callers fetch', 'In `src/reader.py`, `fetch` is only defined or imported.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/reader.py': TEXT })).toBe(answer));
 });
 
@@ -223,7 +220,7 @@ describe('fields that methods assign', () => {
       'class Pool {\n  on = () => 1;\n  constructor(private size: number) { this.all = []; this.last = 1; }\n  set last(value) {}\n}\n',
       'a.ts',
       'Which fields are there?',
-      'Fields of `a.ts`: `Pool.on` (line 2), `Pool.size` (line 3), `Pool.all` (line 3).',
+      'Outline of `a.ts`:\n\nClasses:\n- `Pool` (line 1): `on` (line 2), `constructor` (line 3), `last` (line 4)',
     ],
     [
       'class Pool:\n    @classmethod\n    def make(cls):\n        cls.made, (cls.x, other.y) = 1, (2, 3)\nPool.limit = 3\n',
@@ -254,7 +251,7 @@ describe('calls by name', () => {
       "import { parse } from './parse';\nfunction add(a) { return parse(a) ?? JSON.parse(a); }\nnew Set().add(1).add(2);\n",
       'a.ts',
       '/callers add',
-      '`add` is not called in `a.ts`. Its name also appears on line 3: `new Set().add(1).add(2);`.',
+      '`add` appears on line 3: `new Set().add(1).add(2);`.',
     ],
     [
       'function load() {}\nawait load<Row>(1);\nload!(2);\n(load)(3);\nload?.(4);\nnew load<Row>(5);\n(await load)(6);\nload`x`;\n(load as any)(7);\n',
@@ -296,7 +293,7 @@ describe('a file with syntax errors', () => {
     ['Which class does `one` belong to?', '`one` is defined on line 2: `one(x) {`.'],
     [
       'Which functions are defined?',
-      'Functions of `a.ts` at the top level: none. The file has syntax errors: there may be more.',
+      'Outline of `a.ts`:\n\nClasses:\n- `Half` (line 1): `one` (line 2)\n\nThe file has syntax errors: there may be more.',
     ],
   ])('%s', async (question, answer) => expect(await ask(question, { 'a.ts': TEXT })).toBe(answer));
 });

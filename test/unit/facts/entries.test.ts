@@ -80,20 +80,24 @@ describe('answers', () => {
   };
   const YAML = { 'deploy.yaml': 'version: 1\nservices:\n  web:\n    image: x\n  db:\n' };
   const MD = { 'docs/guide.md': '# Guide\n\n## Use\n' };
+  /** Instead of a list that would be empty. */
+  const OUTLINE = 'Outline of `db/schema.sql`:\n\nTables:\n- `a` (line 2)\n- `s.c` (line 3)\n\nViews:\n- `v` (line 4)';
   const TABLES = 'Tables of `db/schema.sql`: `a` (line 2), `s.c` (line 3).';
-  it.each<[string, Record<string, string>, string | undefined]>([
+  it.each<[string, Record<string, string>, unknown]>([
     ['Which tables are defined here?', SQL, TABLES],
     ['What tables does this file have?', SQL, TABLES],
     ['Quais tabelas são definidas neste arquivo?', SQL, 'Tabelas de `db/schema.sql`: `a` (linha 2), `s.c` (linha 3).'],
-    ['Which indexes are defined?', SQL, 'Indexes of `db/schema.sql`: none.'],
+    ['Which indexes are defined?', SQL, OUTLINE],
     ['Where is c defined?', SQL, '`s.c` is defined on line 3: `CREATE TABLE s.c (d int);`.'],
+    ['Where is s.c defined?', SQL, '`s.c` is defined on line 3: `CREATE TABLE s.c (d int);`.'],
+    ['Where is `use`?', MD, undefined],
     ['Where is the table c defined?', SQL, '`s.c` is defined on line 3: `CREATE TABLE s.c (d int);`.'],
     [
       'What does this file define?',
       MD,
       'Outline of `docs/guide.md`:\n\nHeadings:\n- `Guide` (line 1)\n  - `Use` (line 3)',
     ],
-    ['Which headings are there?', SQL, undefined],
+    ['Which headings are there?', SQL, OUTLINE],
     ['Which columns does a have?', SQL, undefined],
     [
       'What are the top-level keys?',
@@ -106,18 +110,17 @@ describe('answers', () => {
       'Chaves de `deploy.yaml` no nível do arquivo: `version` (linha 1), `services` (linha 2).',
     ],
     ['Where is web defined?', YAML, '`web` is defined on line 3: `web:`.'],
-    ['Which tables are defined?', YAML, undefined],
+    ['Which tables are defined?', YAML, expect.stringMatching(/^Outline of `deploy.yaml`:\n\nKeys:/)],
     ['Where is image set?', YAML, '`image` is defined on line 4: `image: x`.'],
     ['Where is the section Use?', MD, '`Use` is defined on line 3: `## Use`.'],
     ['How many tables are there?', SQL, TABLES],
     ['Which tables are there?', { 'a.toml': 'x = 1\n[a]\n[[b]]\n' }, 'Tables of `a.toml`: `a` (line 2), `b` (line 3).'],
-    ['Which tables are there?', { 'a.toml': 'x = 1\n' }, 'Tables of `a.toml`: none.'],
+    ['Which tables are there?', { 'a.toml': 'x = 1\n' }, 'Outline of `a.toml`:\n\nKeys:\n- `x` (line 1)'],
     ['Where is `runs-on`?', { 'a.yml': 'runs-on: x\n' }, '`runs-on` is defined on line 1: `runs-on: x`.'],
     ['Which headings does this file have?', MD, 'Headings of `docs/guide.md`: `Guide` (line 1), `Use` (line 3).'],
     ['Quais títulos há?', MD, 'Títulos de `docs/guide.md`: `Guide` (linha 1), `Use` (linha 3).'],
-    ['Which tables are defined?', { 'a.sql': '' }, 'Tables of `a.sql`: none.'],
-    ['Which keys are there?', { 'a.md': '' }, undefined],
-  ])('%s %j', async (question, files, answer) => expect(await ask(question, files)).toBe(answer));
+    ['Which tables are defined?', { 'a.sql': '' }, '`a.sql` defines nothing at its top level.'],
+  ])('%s %j', async (question, files, answer) => expect(await ask(question, files)).toEqual(answer));
 
   test('outlines have all entries with their depth', async () => {
     expect(await ask('/outline', YAML)).toBe(

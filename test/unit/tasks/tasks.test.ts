@@ -547,7 +547,7 @@ describe('an answer', () => {
       expect(reply(layout, 'What is this?', { docs: [other] })?.source).toBe('refused');
       const snippets = [{ path: 'src/a.ts', text: 'return 1;', startLine: 3 }];
       expect(reply(layout, 'What does this code do?', { snippets })).toBeUndefined();
-      expect(reply(layout, 'O que faz este código?', { snippets })).toBeUndefined();
+      expect(reply(layout, 'O que faz este código?', { snippets, isSummary: true })).toBeUndefined();
       expect(reply(layout, 'Is it fast?', { snippets })?.source).toBe('refused');
       // A larger model is asked anything.
       for (const question of WANTED) expect(reply(general, question), question).toBeUndefined();
