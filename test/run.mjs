@@ -90,6 +90,8 @@ const wanted = process.argv.slice(2).filter((word) => word !== '--long');
 if (process.argv.includes('--long')) process.env.KVASIR_TEST_LENGTH = 'full';
 const isWanted = (name) => !wanted.length || wanted.some((word) => name.startsWith(word));
 
+// It mostly waits for npm. If it fails, the editor tests try again and show why.
+const editorIsReady = isWanted('vscode') && run('VS Code and browser', 'node', ['test/vscode/prepare.mts'], true);
 const checks = Object.keys(CHECKS).filter(isWanted);
 const work = async () => {
   for (let name = checks.shift(); name; name = checks.shift()) await CHECKS[name]();
@@ -103,6 +105,7 @@ if (folders.length)
     'test/vitest.config.mts',
     folders.map((folder) => `test/${folder}/`),
   );
+await editorIsReady;
 if (isWanted('vscode')) await suite('vscode', 'test/vscode/vitest.config.mts');
 
 for (const test of retried) console.log(`\nPASSED AT THE SECOND ATTEMPT ${test}`);
