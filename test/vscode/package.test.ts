@@ -79,6 +79,8 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
     'l10n/bundle.l10n.pt-br.json',
   ])
     expect(files).toContain(`extension/${file}`);
+  // The command line is for a checkout. It has the whole engine a second time.
+  expect(files).not.toContain('extension/dist/cli.js');
   expect(files.filter((file) => /\.(ts|map)$|(^|\/)(test|src|scripts|\.cache)\//.test(file))).toEqual([]);
 
   // The files are native code for that platform, and the binding links the library by its file name in the package.
