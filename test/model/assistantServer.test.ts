@@ -682,6 +682,8 @@ test('the measured size of a chat equals the usage of its answer', async () => {
     docIds: ['b'],
     snippets: [],
     messages: [{ role: 'user', content: 'What is this?' }],
+    // Otherwise the text is checked and may be replaced, and what the model writes differs between processors.
+    anyway: true,
   };
   const outlined = done(await talk.generate('long', long, { maxTokens: 4 }));
   expect(outlined.diagnostics).toContainEqual(expect.stringMatching(/^p\/b\.ts: lines \d+-\d+ of \d+ as outline/));
