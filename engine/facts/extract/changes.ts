@@ -84,6 +84,8 @@ const MAY_LACK_VALUE = set(`
   variable_declarator var_spec const_spec static_item const_item public_field_definition property_element
   let_declaration field_definition
 `);
+/** Python and shells have no declarations: these give a value as an assignment does. */
+const LIKE_ASSIGNMENTS = set('for_statement as_pattern');
 const MAY_CHANGE = set('postfix_unary_expression prefix_unary_expression unary_expression');
 const CHANGING = /^(?:\+\+|--|delete)$/;
 /** Of a shell. */
@@ -281,7 +283,8 @@ function writtenBy(node: Node): { target: Node; declares: boolean }[] {
   const target = type === 'for_statement' ? (written ?? node.childForFieldName('variable')) : written;
   if (!target || (declares && MAY_LACK_VALUE.has(type) && !hasValue(node, target))) return [];
   // `x: int` in a Python class or function declares no value.
-  return type === 'assignment' && !node.childForFieldName('right') ? [] : [{ target, declares }];
+  if (type === 'assignment' && !node.childForFieldName('right')) return [];
+  return [{ target, declares: declares && !LIKE_ASSIGNMENTS.has(type) }];
 }
 
 /** C# writes the value of a variable without a field. */

@@ -73,6 +73,12 @@ describe('assignments', () => {
     );
   });
 
+  test('a loop and `with` assign in Python, which has no declarations', async () => {
+    const files = { 'a.py': 'row = None\nwith open("a") as lines:\n    for row in lines:\n        pass\n' };
+    expect(await ask('Where is row changed?', files)).toBe('Assignments to `row`: outside functions (line 1, line 3).');
+    expect(await ask('Where is lines changed?', files)).toBe('Assignments to `lines`: outside functions (line 2).');
+  });
+
   test('calls on a name are named if only its first values are assigned', async () => {
     const files = { 'a.py': 'waiting = deque()\ndef push(job):\n    waiting.append(job)\n' };
     expect(await ask('Where is waiting changed?', files)).toBe(
