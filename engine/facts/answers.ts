@@ -204,7 +204,11 @@ function purposeAnswer(query: Query, source: Source): string | undefined {
   const isCalled = one.kind === 'class' || one.parameters !== undefined;
   const intents: Intent[] = isCalled ? ['signature', one.kind === 'class' ? 'members' : 'returns'] : [];
   const told = intents.flatMap((intent) => answerFrom({ ...query, intent }, source) ?? []);
-  return joined([say('noComment', undefined, quoted(name)), ...told, told[0] ?? whereAnswer(query, source)]);
+  // A comment at the end of the line is shown with the line.
+  const lines = document.lf.split('\n');
+  const isRemarked = called.some(({ line }) => /\/[/*]|#[\s:]/.test(lines[line - 1] ?? ''));
+  const place = whereAnswer(query, source);
+  return joined([isRemarked ? place : say('noComment', undefined, quoted(name)), ...told, told[0] ?? place]);
 }
 
 function commentOf({ doc, kind, line }: Definition, { partial }: Facts, text: string): string | undefined {

@@ -300,27 +300,32 @@ function over(a: unknown) {}
     expect(await ask('What does `next` do?', { 'a.js': text })).toMatch(/^No comment/);
   });
 
-  it.each([
-    'label',
-    'plain',
-    'other',
-    'bare',
-    'section',
-    'tagged',
-    'unwritten',
-    'replaced',
-    'licensed',
-    'apart',
-    'three',
-  ])('%s has none', async (name) => {
-    const answer = await ask(`What does \`${name}\` do?`, { 'src/basket.ts': TEXT });
-    expect(answer).toMatch(
-      new RegExp(
-        `^No comment says what \`${name}\` does\\. (?:The signature of \`${name}\` is|\`[\\w.]*${name}\` is defined) on line `,
-      ),
+  it('at the end of the line is shown with the line', async () => {
+    expect(await ask('What does `plain` do?', { 'src/basket.ts': TEXT })).toMatch(
+      /^`Basket.plain` is defined on line 20: `plain\(\) \{\} \/\/ Beside it\.`/,
     );
-    expect(answer).not.toContain('>');
+    const files = { 'a.py': 'LIMIT = 3  # The most boxes.\n\ndef run():  # Runs it.\n    pass\n' };
+    expect(await ask('What does LIMIT mean?', files)).toBe(
+      '`LIMIT` is defined on line 1: `LIMIT = 3  # The most boxes.`.',
+    );
+    expect(await ask('What does run do?', files)).toBe(
+      '`run` is defined on line 3: `def run():  # Runs it.`. ' +
+        'The signature of `run` is on line 3: `def run()`. `run` returns nothing (line 3).',
+    );
   });
+
+  it.each(['label', 'other', 'bare', 'section', 'tagged', 'unwritten', 'replaced', 'licensed', 'apart', 'three'])(
+    '%s has none',
+    async (name) => {
+      const answer = await ask(`What does \`${name}\` do?`, { 'src/basket.ts': TEXT });
+      expect(answer).toMatch(
+        new RegExp(
+          `^No comment says what \`${name}\` does\\. (?:The signature of \`${name}\` is|\`[\\w.]*${name}\` is defined) on line `,
+        ),
+      );
+      expect(answer).not.toContain('>');
+    },
+  );
 });
 
 describe('returned values in TypeScript', () => {
