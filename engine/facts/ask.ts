@@ -142,6 +142,11 @@ function commentOf(selections: readonly Snippet[], language: Language = 'en'): K
 
 const isIn = ({ document: { lf } }: Source, name: string): boolean => name === '' || occursIn(lf, name);
 
+/** What a question may be about that asks for nothing in the files: "What is GitHub?", "What does `npm install` do?" */
+const PRODUCT = /^(?:\p{Lu}|\p{Ll}\p{Lu}|\p{Ll}+\p{Lu}{2,}$)/u;
+const ELSEWHERE =
+  /\s|^(?:async|await|const|defer|export|extends|final|finally|import|lambda|let|readonly|static|super|throw|var|yield)$/;
+
 /** The answer to a question. Undefined if the facts of the files do not give it for exactly this name. */
 function answerTo(
   { query, isMarked }: Question,
@@ -151,12 +156,12 @@ function answerTo(
   const { intent, name, owner } = query;
   const having = sources.filter((source) => isIn(source, name));
   if (having.length === 0) {
-    // `money.ts` may be a file, `usage` the heading "Usage", and "What is GitHub?" asks for nothing in the files.
+    // `money.ts` may be a file, and `usage` the heading "Usage".
     const mayBe =
       owner !== undefined ||
       sources.some(({ document: { lf } }) => occursIn(lf.toLowerCase(), name.toLowerCase())) ||
       earlier.some(({ content }) => occursIn(content, name)) ||
-      (!isMarked && intent === 'purpose' && /^\p{Lu}/u.test(name));
+      (intent === 'purpose' && (isMarked ? ELSEWHERE : PRODUCT).test(name));
     return mayBe ? undefined : told(query, [], sources);
   }
   const knowing = having.filter((source) => name === '' || namesIn(source).has(name));

@@ -135,6 +135,8 @@ function readIn(
   const [name] = names.slice(-1);
   if (names.length > 2 || !fits(plain(said).split(' ')[0] ?? '', 'ASK|EXPLAIN|WHERE|who|quem', language))
     return undefined;
+  // "How many" asks for a list, and "How are functions defined?" does not.
+  if (!name && /^how (?!many\b)/i.test(said)) return undefined;
   const ofFile = replaced(` ${words.join(' ')} `, 'FILE', '%', language);
   const ofSelection = name ? ofFile : replaced(ofFile, 'SELECTION', '%', language);
   const about = replaced(ofSelection, 'INSIDE', '', language).replace('%', name ? '' : '#');

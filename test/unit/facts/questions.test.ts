@@ -164,6 +164,13 @@ const OTHERS = [
   'Onde gone é definido?',
   'Where is JSON used?',
   'What is GitHub?',
+  'What is gRPC?',
+  'What is macOS?',
+  'O que é jQuery?',
+  'What does `npm install` do?',
+  'What does `await` do?',
+  'How are functions defined?',
+  'How can types be declared?',
   // A question begins with a question word.
   'signature of `format`',
   'exports',
