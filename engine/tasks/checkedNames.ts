@@ -26,6 +26,8 @@ const PATTERN = /^`([\w$]*)(?:\*|…|\.\.\.)([\w$]*)(?:\(\))?`$/;
 const SENTENCE_END = /[.!?](?=\s)|\n/g;
 /** A point behind it ends no sentence: the number of an item, or a short form. */
 const NO_END = /^\s*\d+$|\b(?:e\.g|i\.e|vs|cf)$/;
+/** A longer one repeats itself, and takes the square of its length to judge. In characters. */
+const MAX_SENTENCE = 2000;
 const FENCE = /^\s*(?:```|~~~)/;
 
 /** `shape` with whole sentences only, each of them checked. */
@@ -35,6 +37,7 @@ export function withCheckedNames(
 ): PreparedRequest['shape'] {
   let known: ReadonlySet<string> | undefined;
   const judge = (text: string): boolean => {
+    if (text.length > MAX_SENTENCE) return false;
     known ??= new Set(texts.flatMap((each) => (ignoresCase ? each.toLowerCase() : each).match(IDENTIFIER) ?? []));
     const sentence = withoutOthers(text);
     return (

@@ -6,8 +6,9 @@ import type { Facts } from '../facts/extract/facts.ts';
 import { type Claim, WORDS } from './sentenceNames.ts';
 
 /**
- * `local`: a variable or parameter of a function. `called`: one that may be a function. `used`: not defined here, so it may be anything. `made`: defined here,
- * but nothing tells its kind. `imported`: perhaps among others. Otherwise the kind of a definition.
+ * `local`: a variable or parameter of a function. `called`: one that may be a function. `used`: not defined here, so it
+ * may be anything. `made`: defined here, but nothing tells its kind. `imported`: perhaps among others. Otherwise the kind
+ * of a definition.
  */
 type Kind = Facts['definitions'][number]['kind'] | 'enum' | 'local' | 'called' | 'used' | 'made' | 'imported';
 export type KindsOf = (name: string) => ReadonlySet<string>;

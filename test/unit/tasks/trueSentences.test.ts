@@ -278,6 +278,7 @@ const FALSE: Record<string, string[]> = {
     'See https://example.org/a_page for `Shop`.',
     'The file `package.json` has `shopName`.',
     'Calls `size`, `add` and `size`.',
+    `The class \`Basket\` is ${'very '.repeat(400)}large.`,
   ],
   'shop/stock.py': [
     'This file defines the function `open_shop`.',
