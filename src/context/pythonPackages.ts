@@ -40,8 +40,9 @@ function inRequirements(text: string, inFolder: boolean): string[] | undefined {
   return names;
 }
 
-const LISTS = /^(?:project\.(?:optional-)?dependencies|dependency-groups|tool\.(?!poetry\.).*dependencies)(?:\.|$)/;
-const KEYS = /^tool\.poetry\.(?:.+\.)?(?:dev-)?dependencies\.([\w-]+)/;
+const LISTS =
+  /^(?:project\.(?:optional-)?dependencies|dependency-groups|tool\.flit\.metadata\.requires(?:-extra)?|tool\.(?!(?:poetry|pixi)\.).*dependencies)(?:\.|$)/;
+const KEYS = /^tool\.(?:poetry|pixi)\.(?:.+\.)?(?:dev-|pypi-)?dependencies\.([\w-]+)/;
 const TOKEN = /"((?:[^"\\]|\\.)*)"|'([^']*)'|#.*|[[\]]/g;
 
 function inToml(text: string): string[] | undefined {
@@ -106,10 +107,14 @@ function inConfiguration(text: string): string[] | undefined {
   return names;
 }
 
-/** All texts of a script that lists packages. They may be in variables. */
+/** All texts of a script that lists packages. They may be in variables. Undefined if it does not write the list itself. */
 function inScript(text: string): string[] | undefined {
+  const lists = [...text.matchAll(/\b(?:install_requires|extras_require)\b["'\]]*\s*[=:]\s*(\w*)/g)];
   if (!/\b(?:install_requires|extras_require)\b/.test(text)) return [];
-  if (/\b(?:open|read_text|readlines|parse_requirements)\(/.test(text) && !/\binstall_requires\s*=\s*\[/.test(text))
+  const isWritten = ([, name]: RegExpMatchArray): boolean =>
+    name === '' || new RegExp(`^[ \\t]*${name}\\s*(?::[^=\\n]*)?=\\s*[[({]`, 'm').test(text);
+  const isRead = /\b(?:open|read_text|readlines|parse_requirements)\(/.test(text);
+  if (lists.length === 0 || !lists.every(isWritten) || (isRead && !/\binstall_requires\s*=\s*\[/.test(text)))
     return undefined;
   return [...text.matchAll(/(["'])([^"'\n]+)\1/g)].flatMap(([, , value = '']) => nameIn(value));
 }

@@ -168,6 +168,8 @@ name @ https://code.org/name.zip
 test.each([
   ['pyproject.toml', { 'pyproject.toml': TOML }, ['PyYAML', 'Pillow', 'pytest', 'respx', 'test', 'ruff']],
   ['the lists of Poetry', { 'pyproject.toml': POETRY }, ['requests', 'ruamel', 'mypy']],
+  ['the list of Flit', { 'pyproject.toml': '[tool.flit.metadata]\nrequires = ["flask"]\n' }, ['flask']],
+  ['the lists of Pixi', { 'pyproject.toml': '[tool.pixi.pypi-dependencies]\nflask = "*"\n' }, ['flask']],
   ['setup.cfg', { 'setup.cfg': SETUP_CFG }, ['requests', 'attrs', 'orjson', 'uvloop']],
   ['setup.py', { 'setup.py': SETUP_PY }, ['shop', 'requests', 'click', 'setup']],
   ['requirements.txt', { 'requirements.txt': LINES }, ['requests', 'tool', 'other', 'name']],
@@ -194,6 +196,11 @@ test.each([
   ['no list with unread parts', { 'requirements.txt': 'flask\n-r more/base.txt\n' }, undefined],
   ['no list beside one that is not read', { 'requirements.txt': 'flask\n', Pipfile: '' }, undefined],
   ['no list in a file', { 'setup.cfg': '[options]\ninstall_requires = file: requirements.in\n' }, undefined],
+  [
+    'no list of another file',
+    { 'setup.py': "from lists import LIST\nsetup('shop', install_requires=LIST)\n" },
+    undefined,
+  ],
   ['no list that a program makes', { 'setup.py': "setup(install_requires=open('a').readlines())\n" }, undefined],
 ])('of Python: %s', async (_, files, expected) => {
   const placed = Object.entries(files).map(([name, text]) => [`/project/${name}`, text]);
