@@ -21,25 +21,41 @@ const STANDARD = new Set(
   trace traceback tracemalloc tty turtle turtledemo types typing unicodedata unittest urllib uu uuid venv warnings wave
   weakref webbrowser winreg winsound wsgiref xdrlib xml xmlrpc zipapp zipfile zipimport zlib zoneinfo`.split(/\s+/),
 );
-/** Tools that a project uses without a list. */
-const TOOLS = new Set('setuptools pkg_resources pip wheel pytest conftest sphinx IPython'.split(' '));
+/** What a project uses without a list: tools, a package that very many others bring, and what programs bring. */
+const UNLISTED = new Set(
+  `setuptools pkg_resources pip wheel pytest conftest sphinx IPython typing_extensions bpy bmesh mathutils vim gdb lldb
+  sublime sublime_plugin arcpy qgis maya hou nuke unreal FreeCAD idaapi machine micropython apt apt_pkg`.split(/\s+/),
+);
 /** By package, the modules with a name of their own, and those of packages that it always brings and that are used too. */
 const MODULES: Readonly<Record<string, string>> = {
+  adafruitblinka: 'board busio digitalio analogio',
   aiohttp: 'yarl multidict',
+  alembic: 'sqlalchemy',
   beautifulsoup4: 'bs4 soupsieve',
   boto3: 'botocore s3transfer jmespath dateutil urllib3',
   botocore: 'jmespath dateutil urllib3',
   bs4: 'bs4',
   celery: 'kombu billiard',
-  dask: 'numpy pandas',
+  dash: 'plotly flask',
+  dask: 'distributed numpy pandas',
+  deltaspark: 'pyspark',
   django: 'asgiref',
+  fabric: 'invoke paramiko',
   fastapi: 'starlette pydantic',
   flask: 'werkzeug jinja2 click markupsafe itsdangerous',
+  gdal: 'osgeo',
+  geopandas: 'numpy pandas shapely pyproj fiona',
+  googleapipythonclient: 'googleapiclient',
+  gymnasium: 'numpy',
   httpx: 'httpcore anyio',
   imbalancedlearn: 'imblearn sklearn numpy scipy',
+  jax: 'jaxlib numpy',
+  jinja2: 'markupsafe',
   jupyter: 'IPython ipywidgets notebook nbformat',
   keras: 'numpy',
+  lightgbm: 'numpy scipy',
   matplotlib: 'mpl_toolkits pylab numpy PIL',
+  moto: 'boto3 botocore',
   mysqlclient: 'MySQLdb',
   notebook: 'IPython ipywidgets nbformat',
   opencvcontribpython: 'numpy',
@@ -48,22 +64,41 @@ const MODULES: Readonly<Record<string, string>> = {
   pillow: 'PIL',
   protobuf: 'google',
   pycairo: 'cairo',
+  pydantic: 'pydantic_core annotated_types',
   pygobject: 'gi',
+  pymupdf: 'fitz',
+  pyobjc: 'objc AppKit Foundation Cocoa Quartz',
+  pyscard: 'smartcard',
+  pyside6: 'shiboken6',
+  pyspark: 'py4j',
   pytest: 'pluggy',
   pywin32:
-    'win32api win32con win32event win32file win32gui win32pipe win32process win32security win32service pythoncom pywintypes',
+    'win32api win32com win32con win32event win32file win32gui win32pipe win32process win32security win32service pythoncom pywintypes',
   requests: 'urllib3 certifi',
   scikitimage: 'skimage numpy scipy',
   scikitlearn: 'numpy scipy joblib',
   scipy: 'numpy',
+  scrapy: 'twisted parsel itemadapter itemloaders w3lib',
   seaborn: 'numpy pandas matplotlib',
   sphinx: 'docutils jinja2',
+  sqlmodel: 'sqlalchemy pydantic',
+  stablebaselines3: 'gymnasium torch numpy',
+  statsmodels: 'numpy pandas scipy',
+  streamlit: 'numpy pandas altair',
   tensorflow: 'keras numpy google',
+  textual: 'rich',
   torch: 'numpy',
+  torchaudio: 'torch numpy',
   torchvision: 'torch PIL numpy',
-  transformers: 'huggingface_hub tokenizers numpy',
+  transformers: 'huggingface_hub tokenizers numpy torch tqdm',
+  twisted: 'zope',
+  typer: 'click rich',
+  wagtail: 'django modelcluster taggit',
   xarray: 'numpy pandas',
+  xgboost: 'numpy scipy',
 };
+/** What the name of a package ends with that is built for another machine. */
+const BUILD = /(?:cpu|gpu|macos|headless|simd)$/;
 const SHORT_PREFIXES: readonly (readonly [RegExp, string])[] = [
   [/^scikit(?=[a-z])/, 'sk'],
   [/^opencv.*/, 'cv2'],
@@ -77,13 +112,14 @@ const MIN_ALIKE = 4;
  * @param packages as the project lists them, and the folders and files that it has
  */
 export function isKnownModule(module: string, packages: readonly string[]): boolean {
-  if (STANDARD.has(module) || TOOLS.has(module) || module.startsWith('_')) return true;
+  if (STANDARD.has(module) || UNLISTED.has(module) || module.startsWith('_')) return true;
   const wanted = plain(module);
   return packages.some((name) => {
     const known = plain(name);
     if (known.includes(wanted) || (known.length >= MIN_ALIKE && wanted.includes(known))) return true;
     if (SHORT_PREFIXES.some(([pattern, short]) => known.replace(pattern, short) === wanted)) return true;
-    return Object.hasOwn(MODULES, known) && (MODULES[known] as string).split(' ').includes(module);
+    const own = known.replace(BUILD, '');
+    return Object.hasOwn(MODULES, own) && (MODULES[own] as string).split(' ').includes(module);
   });
 }
 

@@ -240,6 +240,8 @@ describe('an import', () => {
       'tools',
       'boto3',
       'pywin32',
+      'tensorflow-gpu',
+      'google-api-python-client',
     ];
     const fits = (written: string, others = {}, path = 'a/b.py') => fitsAt(path, '|\n', written, others, packages);
     for (const line of [
@@ -261,6 +263,10 @@ describe('an import', () => {
       'import win32api, win32file',
       'from tools import build',
       'from . import near',
+      'from typing_extensions import Self',
+      'import keras',
+      'from googleapiclient.discovery import build',
+      'import bpy',
       '    import ujson',
     ])
       expect([line, fits(line)]).toEqual([line, true]);
