@@ -26,13 +26,17 @@ const BROWSER = `
   value visibility width
   current default displayName length message name props state prototype`;
 
-/** Members that this program may lack: it may run in an older version than the user's, or on another system. */
-const NEWER = new Set(
+/** Members that this program may lack: it may run in another version than the user's, or on another system. */
+const OF_VERSIONS = new Set(
   `groupBy fromAsync withResolvers try escape sumPrecise f16round isError rawJSON isRawJSON concat zip zipKeyed
   getOrInsert getOrInsertComputed union intersection difference symmetricDifference isSubsetOf isSupersetOf isDisjointFrom
   getuid geteuid getgid getegid getgroups setuid setgid seteuid setegid setgroups initgroups lchmod lchmodSync
   glob globSync hash matchesGlob styleText openAsBlob getBuiltinModule loadEnvFile parseEnv partialDeepStrictEqual
   getCallSites execve finalization availableMemory registerHooks enableCompileCache findPackageJSON stripTypeScriptTypes
+  isInternalThread markAsUncloneable postMessageToThread flushCompileCache getCompileCacheDir WebSocket CloseEvent
+  MessageEvent queryObjects startCpuProfile setTraceSigInt getSystemErrorMessage argon2 argon2Sync encapsulate decapsulate
+  mkdtempDisposable mkdtempDisposableSync toTemporalInstant createCipher createDecipher createSecurePair SlowBuffer F_OK
+  R_OK W_OK X_OK
   zstdCompress zstdDecompress zstdCompressSync zstdDecompressSync createZstdCompress createZstdDecompress crc32`.split(
     /\s+/,
   ),
@@ -51,7 +55,7 @@ export function languageMembers(
   }
   const value = kind === 'module' ? isBuiltin(name) && process.getBuiltinModule(name) : GLOBAL_OBJECTS[name];
   const object = kind === 'instance' ? INSTANCES.has(name) && (value as { prototype: object }).prototype : value;
-  return object ? (member) => member in Object(object) || NEWER.has(member) : undefined;
+  return object ? (member) => member in Object(object) || OF_VERSIONS.has(member) : undefined;
 }
 
 /** Whether the language has an object or type of this name whose members are known. */

@@ -15,7 +15,10 @@ export function isMadeHere(types: ObjectTypes, node: Node, depth = 0): boolean {
   if (SIMPLE.test(node.type)) return true;
   if (COMPOSED.test(node.type)) return areMade(node.namedChildren, depth);
   if (/identifier$/.test(node.type)) {
-    const values = declarationsOf(types.scopes, node)?.map(valueIn) ?? [];
+    // A written type may have more than its value.
+    const values =
+      declarationsOf(types.scopes, node)?.map((one) => (one.childForFieldName('type') ? undefined : valueIn(one))) ??
+      [];
     return values.some(Boolean) && values.every((value) => value !== undefined) && areMade(values);
   }
   const maker = node.childForFieldName('function') ?? node.childForFieldName('constructor');

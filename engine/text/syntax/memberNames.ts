@@ -52,7 +52,12 @@ function isUnknown(added: CheckedText, types: ObjectTypes, object: Node, member:
   const { text, start, end, everywhere } = added;
   const isSelf = object.type === 'this' || (!types.isScript && /^(self|cls)$/.test(object.text));
   const type = isSelf ? types.self(object) : types.of(object);
-  if (type) return membersOf(added, types, type)?.(member) === false && !isTold(added, object.text, member, type);
+  if (type)
+    return (
+      membersOf(added, types, type)?.(member) === false &&
+      !isTold(added, object.text, member, type) &&
+      !isNarrowed(text, object.text)
+    );
   if (!everywhere || isMemberOfLanguage(member, types.isScript) || !isMadeHere(types, object)) return false;
   const isNew = occurrences(text, member)?.every((at) => at >= start && at < end);
   return isNew === true && everywhere.every((other) => occurrences(other, member)?.length === 0);
@@ -79,6 +84,13 @@ function membersOf(
   const has = isOld ? ownMembers(new ObjectTypes(before, types.isScript), old, others) : ownMembers(types, of, others);
   const { prototype } = kind === 'itself' ? Function : Object;
   return has && ((member) => has(member) || member in prototype || /^(__\w+|prototype|mro)$/.test(member));
+}
+
+/** Whether code tests what an object is. Then it may be of a subclass of another file. */
+function isNarrowed(text: string, object: string): boolean {
+  const name = `${object.replaceAll('$', '\\$')}(?![\\w$])`;
+  const tests = '\\b(?:isinstance|(?:is|has|assert)[A-Z_]\\w*)\\(';
+  return new RegExp(`(?<![\\w$.])${name}\\s+instanceof\\b|\\bmatch ${name}|${tests}${name}`).test(text);
 }
 
 /** Whether the text around the new one uses the member of this object, or quotes or writes one of the file's own. */

@@ -69,6 +69,23 @@ describe('a member that the class has in another way', () => {
   });
 });
 
+describe('a member of a subclass or type of another file', () => {
+  const CLASS = 'class Shape {\n  area() { return 0; }\n}\n';
+  const PYTHON = 'from circle import Circle\n\nclass Shape:\n    area = 0\n\ndef f(shape: Shape):\n';
+  it.each([
+    ['a.ts', `${CLASS}function f(shape: Shape) {\n  |\n}\n`, 'if (shape instanceof Circle) return shape.radius;'],
+    ['a.ts', `${CLASS}function f(shape: Shape) {\n  |\n}\n`, 'if (isCircle(shape)) return shape.radius;'],
+    ['a.py', `${PYTHON}    if isinstance(shape, Circle):\n        |\n`, 'return shape.radius'],
+    ['a.ts', 'const sizes: Record<string, number> = { a: 1 };\n|\n', 'sizes.width;'],
+  ])('%s %j %s', (path, marked, written) => {
+    expect(fitsAt(path, marked, written)).toBe(true);
+  });
+
+  it('is not one of an object that is not tested', () => {
+    expect(fitsAt('a.ts', `${CLASS}function f(shape: Shape) {\n  |\n}\n`, 'return shape.radius;')).toBe(false);
+  });
+});
+
 describe('a member of a name that hides a module', () => {
   it.each([
     ['a.ts', "import path from 'node:path';\nfunction f(path: string) {\n  |\n}\n", 'path.trim();'],
