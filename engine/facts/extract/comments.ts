@@ -171,7 +171,7 @@ export function firstParagraph(written: string, { docstring }: Doc): string | un
     !/\p{L}{2}/u.test(paragraph) ||
     (!docstring &&
       !written.startsWith('/**') &&
-      (RULE.test(paragraph) || CODE.test(paragraph) || !/\s/.test(paragraph)))
+      (RULE.test(paragraph) || CODE.test(paragraph) || !/\s|\.$/.test(paragraph)))
   )
     return undefined;
   return cut(paragraph);

@@ -300,6 +300,12 @@ function over(a: unknown) {}
     expect(await ask('What does `next` do?', { 'a.js': text })).toMatch(/^No comment/);
   });
 
+  it('may be one word with a full stop', async () => {
+    const files = { 'a.js': '// Adds.\nfunction add() {}\n// Private\nfunction drop() {}\n' };
+    expect(await ask('What does add do?', files)).toBe('The comment of `add` (line 2) says:\n\n> Adds.');
+    expect(await ask('What does drop do?', files)).toMatch(/^No comment/);
+  });
+
   it('at the end of the line is shown with the line', async () => {
     expect(await ask('What does `plain` do?', { 'src/basket.ts': TEXT })).toMatch(
       /^`Basket.plain` is defined on line 20: `plain\(\) \{\} \/\/ Beside it\.`/,
