@@ -106,7 +106,10 @@ export function readQuestion(message: string, around: Around, known: ReadonlySet
   const maybe = (said.match(TOKEN) ?? []).filter((word) => known.has(pathOf(word).name) && !isFiller(word));
   // A word of the vocabulary may be the name, as in "What does update do?". Two names are a function and its parameter.
   const pairs = maybe.flatMap((one, i) => maybe.slice(i + 1).map((other) => [one, other]));
-  for (const names of [[], ...maybe.map((name) => [name]), ...pairs])
+  // In "What does update set?", `set` is no name.
+  const subject = /\b(?:does|can) (\S+)/i.exec(said)?.[1] ?? '';
+  const chosen = [...maybe.map((name) => [name]), ...pairs];
+  for (const names of [[], ...(maybe.includes(subject) ? chosen.filter((each) => each.includes(subject)) : chosen)])
     for (const language of LANGUAGES) {
       const question = readIn(language, said, names, around);
       if (question) return question;
@@ -135,8 +138,8 @@ function readIn(
   const [name] = names.slice(-1);
   if (names.length > 2 || !fits(plain(said).split(' ')[0] ?? '', 'ASK|EXPLAIN|WHERE|who|quem', language))
     return undefined;
-  // "How many" asks for a list, and "How are functions defined?" does not.
-  if (!name && /^how (?!many\b)/i.test(said)) return undefined;
+  // "How many" and "What are the" ask for a list. "How are functions" and "What are functions" do not.
+  if (!name && /^(?:how (?!many\b)|(?:what are|o que são) \S+$)/i.test(said)) return undefined;
   const ofFile = replaced(` ${words.join(' ')} `, 'FILE', '%', language);
   const ofSelection = name ? ofFile : replaced(ofFile, 'SELECTION', '%', language);
   const about = replaced(ofSelection, 'INSIDE', '', language).replace('%', name ? '' : '#');

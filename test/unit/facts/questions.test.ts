@@ -171,6 +171,8 @@ const OTHERS = [
   'What does `await` do?',
   'How are functions defined?',
   'How can types be declared?',
+  'What are functions?',
+  'O que são métodos?',
   // A question begins with a question word.
   'signature of `format`',
   'exports',
@@ -328,6 +330,12 @@ describe('of several files', () => {
     ['Where is `gone` defined?', '`gone` does not appear in `src/a.ts`, `src/b.ts`.'],
     ['Where is load defined in b.ts?', '`load` is imported from `./a` (line 1).'],
   ])('%s', async (question, answer) => expect(await ask(question, TWO)).toBe(answer));
+});
+
+test('a verb that is a name, too, is a verb behind its subject', async () => {
+  const files = { 'a.js': 'let value = 1;\nfunction update() { value = 2; }\nfunction set(type) { return type; }\n' };
+  expect(await ask('What does update set?', files)).toBeUndefined();
+  expect(await ask('What does set return?', files)).toBe('`set` returns `type` (line 3).');
 });
 
 test('in other languages functions, their places and their comments are answered, and nothing that is not read', async () => {
