@@ -169,7 +169,9 @@ function isElsewhere(
       const isBeside = folderOf(path) === folderOf(file);
       const counts = isPath(binding.module)
         ? isPath(module) &&
+          other !== modulePath(file) &&
           !isUsual(lastOf(other)) &&
+          !isPart(other, target) &&
           !isIn(target, other) &&
           !isIn(folderOf(other), above) &&
           (isBeside || nameOf(other) !== nameOf(target))
@@ -177,7 +179,8 @@ function isElsewhere(
       if (counts) for (const name of binding.names) found.get(name)?.add(other);
     }
     const own = modulePath(path);
-    const mayDefine = isPath(module) && path !== file && mayHave && nameOf(own) !== nameOf(target);
+    const mayDefine =
+      isPath(module) && path !== file && mayHave && nameOf(own) !== nameOf(target) && !isPart(own, target);
     if (mayDefine && !isIn(folderOf(path), above))
       for (const [name, places] of found) if (defines(text, name, isPython)) places.add(own);
   }
@@ -195,6 +198,10 @@ const modulePath = (path: string): string =>
 
 /** Of a path without its ending. */
 const nameOf = (path: string): string => path.split('/').at(-1) ?? '';
+
+/** Whether one of two files is a part of the other, as `tensor-impl` of `tensor`. */
+const isPart = (one: string, other: string): boolean =>
+  ['-', '_', '.'].some((mark) => one.startsWith(other + mark) || other.startsWith(one + mark));
 
 /** Without the ending of a script, or what a bundler is told about it. */
 const withoutEnding = (path: string): string => path.replace(/\?.*$/, '').replace(/(\.d)?\.[cm]?[jt]sx?$/, '');
