@@ -108,7 +108,7 @@ export const WORDS: Readonly<Record<string, InBoth>> = {
     pt: 'o|que|qual|quais|quant[oa]s|em|há|existe|liste|mostre|me|este|para|a',
   },
   EXPLAIN: { en: '(?:explain|describe|summari[sz]e)', pt: '(?:expli(?:que|ca)|descreva|resuma)' },
-  /** Without a meaning of their own, and never names. */
+  /** Without a meaning of their own. They are names only right behind "does" and "can". */
   FILLER: {
     en: 'ASK|the|an?|of|from|by|to|and|all|any|many|there|here|please|me|you|be|ever|get|about',
     pt: 'ASK|os|as|um|uma|d[eoa]|n[oa]|e|é|está|são|pode|podem|existem|aqui|tod[oa]s|alguma?',

@@ -103,13 +103,16 @@ export function readQuestion(message: string, around: Around, known: ReadonlySet
   // A message with a second sentence, code or a list is no such question.
   if (said.length > MAX_QUESTION || /[\n;:]|```|[.?!]\s/.test(said)) return undefined;
   const isFiller = (word: string): boolean => LANGUAGES.some((language) => fits(word, 'FILLER', language));
-  const maybe = (said.match(TOKEN) ?? []).filter((word) => known.has(pathOf(word).name) && !isFiller(word));
+  // In "What does update set?" and "What does get throw?", the names are `update` and `get`.
+  const [, subject] = /\b(?:does|can) (?!(?:the|an?|any|all|it|this)\b)(\S+)/i.exec(said) ?? [];
+  const maybe = (said.match(TOKEN) ?? []).filter(
+    (word) => known.has(pathOf(word).name) && (word === subject || !isFiller(word)),
+  );
   // A word of the vocabulary may be the name, as in "What does update do?". Two names are a function and its parameter.
   const pairs = maybe.flatMap((one, i) => maybe.slice(i + 1).map((other) => [one, other]));
-  // In "What does update set?", `set` is no name.
-  const subject = /\b(?:does|can) (\S+)/i.exec(said)?.[1] ?? '';
-  const chosen = [...maybe.map((name) => [name]), ...pairs];
-  for (const names of [[], ...(maybe.includes(subject) ? chosen.filter((each) => each.includes(subject)) : chosen)])
+  const all = [[], ...maybe.map((name) => [name]), ...pairs];
+  const isOwn = (names: readonly string[]): boolean => subject !== undefined && names.includes(subject);
+  for (const names of isOwn(maybe) ? all.filter(isOwn) : all)
     for (const language of LANGUAGES) {
       const question = readIn(language, said, names, around);
       if (question) return question;

@@ -336,6 +336,9 @@ test('a verb that is a name, too, is a verb behind its subject', async () => {
   const files = { 'a.js': 'let value = 1;\nfunction update() { value = 2; }\nfunction set(type) { return type; }\n' };
   expect(await ask('What does update set?', files)).toBeUndefined();
   expect(await ask('What does set return?', files)).toBe('`set` returns `type` (line 3).');
+  const other = { 'a.js': 'function get() { return 1; }\nfunction run() { throw new Error("a"); }\n' };
+  expect(await ask('What does get throw?', other)).toBe('`get` throws nothing directly. What it calls may throw.');
+  expect(await ask('What does get return?', other)).toBe('`get` returns `1` (line 1).');
 });
 
 test('in other languages functions, their places and their comments are answered, and nothing that is not read', async () => {
