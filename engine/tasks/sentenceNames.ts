@@ -17,6 +17,9 @@ const FILE_ENDINGS =
   parquet|sh|bash|ps1|bat|graphql|proto|tf|gradle|sqlite`.replace(/\s+/g, '');
 const COMMANDS =
   'npm|npx|pnpm|yarn|node|deno|bun|git|pip3?|python3?|uv|poetry|pytest|cargo|go|docker|make|curl|cd|bash|sh';
+const USUAL_TYPES =
+  'list|dict|dictionary|tuple|set|array|object|map|function|callback|iterator|generator|error|exception|promise|' +
+  'buffer|date|char|byte|long|short|double|Promise|Array|Map|Set|Date|Error|Object|RegExp|Buffer|Iterator|Generator';
 /** What is spelled like a name but is none. */
 const OTHERS = [
   // Addresses.
@@ -24,21 +27,24 @@ const OTHERS = [
   // Commands, and names with one slash, which are folders or types of media.
   String.raw`(?<=\x60)(?:\$ )?(?:${COMMANDS})\s[^\x60\n(]*(?=\x60)|(?<=\x60)[\w.@-]+\/[\w.@*+-]*(?=\x60)`,
   // Files, except what a response gives.
-  String.raw`(?<![\w$])(?!(?:res|resp|response|req|request|r)\.\w+\b(?!\.))(?:~|@|\.{1,2})?\/?(?:[\w.@$*[\]-]+\/)*[\w.@$*-]+\.(?:${FILE_ENDINGS})(?![\w(.]*[\w(])`,
+  String.raw`(?<![\w$])(?!(?:res|resp|response|req|request|r)\.\w+\b(?!\.))(?:~|@|\.{1,2})?\/?(?:[\w.@$*[\]-]+\/)*[\w.@$*-]+` +
+    String.raw`\.(?:${FILE_ENDINGS})(?![\w(.]*[\w(])`,
   String.raw`(?<![\w$])(?:\.env|\.git\w*|\.\w+(?:rc|ignore)|(?:yarn|Cargo|poetry|Gemfile|composer)\.lock)\b(?!\()`,
   // Paths.
   String.raw`(?<![\w$)\]])(?:~|@|\.{1,2})?(?:\/[\w.@:*{}-]+)+\/?|[\w.@-]+(?:\/[\w.@-]+){2,}`,
   // Options.
   String.raw`(?<![\w$-])(?:--[A-Za-z][\w-]*|-[A-Za-z](?!\w)|(?<=\x60)-[A-Za-z][\w-]*)(?:=[^\s\x60]+)?`,
   // Numbers, versions and orders of growth.
-  String.raw`(?<![\w$.])(?:v(?=\d+\.\d))?(?:0[xob][\da-f_]+n?|\d[\d_]*(?:\.[\d_]+)*(?:e[+-]?\d+)?)\p{L}*|\bES\d+\b|#(?=[a-f]*\d)[\da-f]{3,8}\b`,
+  String.raw`(?<![\w$.])(?:v(?=\d+\.\d))?(?:0[xob][\da-f_]+n?|\d[\d_]*(?:\.[\d_]+)*(?:e[+-]?\d+)?)\p{L}*`,
+  String.raw`\bES\d+\b|#(?=[a-f]*\d)[\da-f]{3,8}\b`,
   String.raw`(?<![\w$.])[OΘΩ]\((?:[^()\n]|\([^()\n]*\))*\)`,
   // Formats and escapes.
   String.raw`(?<!\w)(?:%[-\d.]*[a-zA-Z]+[-:/ .]?)+|(?<!\w)\\(?:u[\da-f]{4}|x[\da-f]{2}|[a-zA-Z])`,
   String.raw`\b(?:YYYY|yyyy|YY|HH|hh)(?:[-/:.T ]?(?:YYYY|yyyy|MM?|DD?|dd?|HH|hh|mm|ss|SSS?|Z))+\b`,
   // Usual types around others, and where a value is said to be one. "Calls `map`" names a method.
   String.raw`(?<=\x60)(?:Promise|Array|Map|Set|Record|List|Option|Result|Vec)(?=<)`,
-  String.raw`(?<=\b(?:an?|of|as|empty|new|each)\s+(?:(?!(?:the|methods?|functions?|calls?)\b)[a-z]+\s+)?)\x60(?:list|dict|dictionary|tuple|set|array|object|map|function|callback|iterator|generator|error|exception|promise|buffer|date|char|byte|long|short|double|Promise|Array|Map|Set|Date|Error|Object|RegExp|Buffer|Iterator|Generator)\x60`,
+  String.raw`(?<=\b(?:an?|of|as|empty|new|each)\s+(?:(?!(?:the|methods?|functions?|calls?)\b)[a-z]+\s+)?)` +
+    String.raw`\x60(?:${USUAL_TYPES})\x60`,
 ].map((pattern) => new RegExp(pattern, 'giu'));
 
 const words = (text: string): ReadonlySet<string> => new Set(text.split(/\s+/));
@@ -87,13 +93,18 @@ export interface Claim {
 
 const WORD = 'class|function|method|type|interface|enum|struct|trait|constant|variable|parameter|table|view|procedure';
 const BEFORE = new RegExp(String.raw`\b(${WORD})(?:(e?s):?)?\s+(?:(?:called|named)\s+)?(${SPANS})`, 'giu');
+const GOES_ON = 'is|are|has|takes|returns|that|which|and|or|with|to|for|in|of|from|by|can|as|on';
 /** Without "the `a` type", which may be the type of `a`. Other words behind may change what is meant. */
 const BEHIND = new RegExp(
-  String.raw`(${SPANS})\s+(?!type)(${WORD})(e?s)?(?=[.,;:)]|\s*$|\s+(?:is|are|has|takes|returns|that|which|and|or|with|to|for|in|of|from|by|can|as|on|(?!attribute|field|variable|parameter|argument|propert|member)\w+s)\b)`,
+  String.raw`(${SPANS})\s+(?!type)(${WORD})(e?s)?` +
+    String.raw`(?=[.,;:)]|\s*$|\s+(?:${GOES_ON}|(?!attribute|field|variable|parameter|argument|propert|member)\w+s)\b)`,
   'giu',
 );
+const BETWEEN =
+  'the|an?|and|or|one|two|three|four|five|several|some|following|new|exported|public|private|async|asynchronous|' +
+  'static|abstract|helper';
 const DEFINES = new RegExp(
-  String.raw`\b(?:define[sd]?|defining|declares?)\b(?:\s|[,:]|${SPAN}|\b(?:the|an?|and|or|one|two|three|four|five|several|some|following|new|exported|public|private|async|asynchronous|static|abstract|helper|(?:${WORD})(?:e?s)?)\b)*$`,
+  String.raw`\b(?:define[sd]?|defining|declares?)\b(?:\s|[,:]|${SPAN}|\b(?:${BETWEEN}|(?:${WORD})(?:e?s)?)\b)*$`,
   'iu',
 );
 const IMPORTED = new RegExp(String.raw`\bimports?\s+(?:the\s+)?(?:(?:${WORD})(?:e?s)?\s+)?(${SPANS})`, 'giu');

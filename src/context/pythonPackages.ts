@@ -40,8 +40,10 @@ function inRequirements(text: string, inFolder: boolean): string[] | undefined {
   return names;
 }
 
-const LISTS =
-  /^(?:project\.(?:optional-)?dependencies|dependency-groups|tool\.flit\.metadata\.requires(?:-extra)?|tool\.(?!(?:poetry|pixi)\.).*dependencies)(?:\.|$)/;
+const LISTS = new RegExp(
+  String.raw`^(?:project\.(?:optional-)?dependencies|dependency-groups|tool\.flit\.metadata\.requires(?:-extra)?|` +
+    String.raw`tool\.(?!(?:poetry|pixi)\.).*dependencies)(?:\.|$)`,
+);
 const KEYS = /^tool\.(?:poetry|pixi)\.(?:.+\.)?(?:dev-|pypi-)?dependencies\.([\w-]+)/;
 const TOKEN = /"((?:[^"\\]|\\.)*)"|'([^']*)'|#.*|[[\]]/g;
 

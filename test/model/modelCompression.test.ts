@@ -25,10 +25,7 @@ test('auto uses only codecs with a small loss for the model, and logs a rejected
   let lines: string[] = [];
   let shown: number[] = [];
   type Choice = ApproximationChoice['approximations'] & { qualities: readonly CodecQuality[] };
-  const bears = async (
-    compress: LoadOptions['compress'],
-    contextTokens = imported.config.contextTokens,
-  ): Promise<Choice> => {
+  const bears = async (compress: LoadOptions['compress'], contextTokens = 2048): Promise<Choice> => {
     [lines, shown] = [[], []];
     const { approximations, info } = await chooseApproximations(
       { compress },

@@ -8,8 +8,10 @@ import type { Scopes } from './scopes.ts';
 
 const NAMES = /^(identifier|type_identifier|shorthand_property_identifier_pattern)$/;
 /** Rules whose names are only used. */
-const USES =
-  /^(member_expression|attribute|arguments|argument_list|call|call_expression|new_expression|keyword_argument|generic_type|export_specifier|jsx_\w+)$/;
+const USES = new RegExp(
+  '^(member_expression|attribute|arguments|argument_list|call|call_expression|new_expression|keyword_argument|' +
+    'generic_type|export_specifier|jsx_\\w+)$',
+);
 /** Assignments that declare no name, and may be for a name of another function. */
 const ASSIGNMENTS = /^(assignment_expression|augmented_assignment(_expression)?)$/;
 /** What gives a value to its left side. */
