@@ -31,7 +31,7 @@ const LOAD = {
   cacheDir,
   precision: 'int8',
   maxBytes: 50e6,
-  threads: 2,
+  threads: 1,
 } as const;
 const SOURCE = Array.from(
   { length: 40 },

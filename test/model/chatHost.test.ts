@@ -129,7 +129,7 @@ const client = new EngineClient({
       dispose() {},
     };
   },
-  loadOptions: () => ({ modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 2 }),
+  loadOptions: () => ({ modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 1 }),
   onState: (state) => {
     for (const listener of listeners) listener(state);
   },

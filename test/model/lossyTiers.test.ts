@@ -129,7 +129,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const tokenizer = await Tokenizer.load('model');
     const block = tokenizer
       .encode(`<|file_sep|>slots.ts\n${await readFile('test/fixtures/samples/slots.ts.txt', 'utf8')}`)
-      .slice(0, 900);
+      .slice(0, 600);
     const tails = [
       '\n\n/** Takes',
       '\nexport class ',
@@ -182,7 +182,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     expect(await answers()).toEqual(expected);
     expect(engine.stats().events.promotions).toBeGreaterThan(0);
     // A budget with no room for the copies and no room for two answers at a time. The memory for encoding is added.
-    engine.setMaxBytes(bytes(950) + codingReserve(compression, pool.shape));
+    engine.setMaxBytes(bytes(650) + codingReserve(compression, pool.shape));
     expect(await answers()).toEqual(expected);
     expect(engine.stats().events.preemptions).toBeGreaterThan(0);
     await runner.dispose();
@@ -199,7 +199,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const tokenizer = await Tokenizer.load('model');
     const block = tokenizer
       .encode(`<|file_sep|>slots.ts\n${await readFile('test/fixtures/samples/slots.ts.txt', 'utf8')}`)
-      .slice(0, 900);
+      .slice(0, 600);
     const lines = (await readFile('test/fixtures/samples/window.ts.txt', 'utf8'))
       .split('\n')
       .filter((line) => line.length > 20);
@@ -241,7 +241,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
     const put = (): void => {
       const i = asked.length;
       // Each request continues from its own position, so no two share rows after the file.
-      const cut = 150 + ((i * 137) % 751);
+      const cut = 150 + ((i * 137) % 451);
       const tail = tokenizer.encode(`\n${lines[i % lines.length]!}`);
       asked.push({
         watched: ask(engine, [...block.slice(0, cut), ...tail], { prefillTokens: cut, maxTokens: ANSWER_TOKENS }),
@@ -255,7 +255,7 @@ test.each<CodecName>(['nvfp4', 'int4-kivi', 'turboquant'])(
       // Otherwise a part of the block would be computed again.
       expect(engine.blocks.describe(block).tokens).toBe(block.length);
     };
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < 8; round++) {
       for (let n = below(random, 4); n > 0; n--) put();
       while (engine.hasWork()) {
         // Maintenance that begins before a step and ends during it.

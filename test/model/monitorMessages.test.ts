@@ -47,7 +47,7 @@ const files = async () => Object.fromEntries((await stats()).files.map((file) =>
 const flat = (nodes: TreeNode[]): TreeNode[] => nodes.flatMap((node) => [node, ...flat(node.children)]);
 
 beforeAll(async () => {
-  await ask({ type: 'load', modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 2 });
+  await ask({ type: 'load', modelDir: 'model', cacheDir, precision: 'int8', maxBytes: 50e6, threads: 1 });
   for (const name of ['a.ts', 'b.ts'])
     assistant.handle({
       type: 'documentChanged',

@@ -139,7 +139,7 @@ const folder = await mkdtemp(join(tmpdir(), 'kvasir-questions-'));
 const client = new Client();
 beforeAll(async () => {
   await mkdir(join(folder, 'src'));
-  await client.load({ modelDir: 'model', cacheDir: folder, precision: 'int8', maxBytes: 50e6, threads: 2 });
+  await client.load({ modelDir: 'model', cacheDir: folder, precision: 'int8', maxBytes: 50e6, threads: 1 });
 }, 120_000);
 afterAll(async () => {
   await client.close();
