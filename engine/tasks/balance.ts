@@ -36,6 +36,9 @@ export function balancedLength(
   const isMark = !isKnown && /^[^'"]*(?<![^\s(])'\w[^'"]*$/.test(text) && !(head + rest).includes("'");
   let state: State = { open: closer === undefined ? [] : [closer], unopened: '' };
   for (let at = 0; at < head.length; ) [at, state] = step(head, at, state);
+  // Two more quotes behind the one before the cursor would begin a longer string.
+  const quote = head.at(-1) ?? '';
+  if (/["'`]/.test(quote) && state.open.at(-1)?.endsWith(quote) && text.startsWith(quote + quote)) return 0;
   // Code between braces, as in format strings.
   if (/["'`]/.test(state.open.at(-1)?.at(-1) ?? '') && /\{[\w.]*$/.test(head) && rest.startsWith('}'))
     state = { ...state, open: [...state.open, '}'] };

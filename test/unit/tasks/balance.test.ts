@@ -34,6 +34,9 @@ describe('the line stays balanced', () => {
     ['if (|) {', "x === '('", "x === '('"],
     ['foo(bar(|, x);', 'a)', 'a)'],
     ["x.replace(/'/g, |);", '"a"', '"a"'],
+    ['return "|" + name', '""', ''],
+    ['return "|" + name', '" + title + "', '" + title + "'],
+    ["const a = ['|'];", "''b", ''],
   ])('%s, the model writes %s', (marked, raw, text) => {
     expect(shown(marked, raw)).toBe(text);
   });
