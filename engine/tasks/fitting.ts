@@ -34,6 +34,10 @@ const MIN_RUN = 3;
 const TYPE = /^(export |default |abstract |public |private |pub )*(class|interface|type|enum|struct|trait)\s+\w/;
 const TEST_TITLE = /^(it|test|describe|suite|specify|context)(\.\w+)?\(\s*(['"`]).{3,}\3\s*,/;
 const GUARD = /^(if|unless|guard|assert)\b/;
+/** The header of a function in a language with braces. */
+const FUNCTION = /^(?!.*\b(class|interface|object)\b).*\)[^()]*\{$/;
+/** Where the comment of a whole definition begins, or a line that only such a comment has. */
+const DOC = /^(\/\*\*$|(\/\*)?\*+\s*@(param|returns?|private|protected|public|template|memberof|override)\b)/;
 const DIRECTIVE =
   /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
 
@@ -89,6 +93,8 @@ export function fits({
     if (line === '') return true;
     const written = lines.slice(0, i + 1).join('\n');
     const isStart = isNewLine || i > 0;
+    // The first line of a function is not the comment of a definition.
+    if (i === 0 && isNewLine && header !== undefined && FUNCTION.test(header) && DOC.test(line)) return false;
     if (isStart && isProse(lines, i)) return !isCopiedProse(line, around, header) || isAbout(line, lf.slice(offset));
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
     const [start, end] = [offset + from, offset + written.length];

@@ -93,8 +93,8 @@ function isVisibleAt(
       declaring.add(inner);
     }
     if (isNew(at)) continue;
-    // An import, or a name of the file.
-    if (inner === undefined || scope.isBroken || bindsHere(text, at, name)) return true;
+    // An import, or a name of the file. What the tree says to be a function's own is not the file's.
+    if (inner === undefined || scope.isBroken || (!scope.declares && bindsHere(text, at, name))) return true;
     old.push(scope);
   }
   if (old.length === 0) return undefined;

@@ -230,6 +230,32 @@ export const ${name} = (id: string, delay: number) => {
     expect(shown('a.py', marked.replace('lambda tabl|', '|'), 'rows)')).toBe('');
   });
 
+  it('has no name that another function assigns more than once', () => {
+    const file = `def head_of(version, status):
+    return (version, status)
+
+def trace(info):
+    if info:
+        version, status = info
+        show(version, status)
+    else:
+        version = 2
+        show(version, 200)
+
+def show_answer(answer):
+    |
+`;
+    expect(shown('a.py', file, 'text = head_of(version, 200)\n    print(text)')).toBe('');
+    expect(shown('a.py', file, 'text = head_of(answer, 200)')).toBe('text = head_of(answer, 200)');
+  });
+
+  it('does not begin with the comment of a definition', () => {
+    const doc = '/**\n     * @private\n     * @param {string} name A name.\n     */\n    go();';
+    expect(shown('a.ts', 'class A {\n  constructor(name: string) {\n    |\n  }\n}\n', doc)).toBe('');
+    expect(shown('a.ts', 'class A {\n  |\n}\n', doc)).toContain('@param');
+    expect(shown('a.ts', 'class A extends mixed(B) {\n  |\n}\n', doc)).toContain('@param');
+  });
+
   it('does not come from another file whose names are unknown here', () => {
     const marked = "import http from 'node:http';\n\nhttp.createServer((req, res) => {\n  |\n});\n";
     const body = "const euros = Math.floor(cents / 100);\n  const rest = String(cents % 100).padStart(2, '0');";
