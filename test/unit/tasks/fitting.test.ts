@@ -694,12 +694,16 @@ describe('names and where they are declared', () => {
     const tree = new Parser().setLanguage(grammars.get(grammar) ?? null).parse(text);
     if (!tree) throw new Error(`${grammar} does not parse`);
     const scopes = new Scopes(tree, text);
-    return [...text.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)]
+    const found = [...text.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)]
       .flatMap(({ 0: name, index }) => {
         const { isName, declares, functions } = scopes.at(index);
         return isName ? [`${name}${declares ? '!' : ''}${functions.length}`] : [];
       })
       .join(' ');
+    // A cursor that is only collected frees the memory of its tree.
+    scopes.delete();
+    tree.delete();
+    return found;
   };
   it.each([
     [
