@@ -85,13 +85,16 @@ const CHECKS = {
   build: () => check('bundles', 'node', ['esbuild.mjs', '--quiet']),
 };
 const FOLDERS = ['unit', 'engine', 'model'];
+/** About source files that say by their contents what they are. */
+const NO_WARNING = '--disable-warning=MODULE_TYPELESS_PACKAGE_JSON';
 
 const wanted = process.argv.slice(2).filter((word) => word !== '--long');
 if (process.argv.includes('--long')) process.env.KVASIR_TEST_LENGTH = 'full';
 const isWanted = (name) => !wanted.length || wanted.some((word) => name.startsWith(word));
 
 // It mostly waits for npm. If it fails, the editor tests try again and show why.
-const editorIsReady = isWanted('vscode') && run('VS Code and browser', 'node', ['test/vscode/prepare.mts'], true);
+const editorIsReady =
+  isWanted('vscode') && run('VS Code and browser', 'node', [NO_WARNING, 'test/vscode/prepare.mts'], true);
 const checks = Object.keys(CHECKS).filter(isWanted);
 const work = async () => {
   for (let name = checks.shift(); name; name = checks.shift()) await CHECKS[name]();
