@@ -24,7 +24,7 @@ const TITLES = {
   noBase: ['# has no base class.', '# não tem classe base.'],
   called: ['Callers of #:', 'Quem chama #:'],
   otherObject: ['A call on another object may be of another #.', 'Em outro objeto, a chamada pode ser de outro #.'],
-  noUse: ['In %, # is only defined or imported.', 'Em %, # só é definido ou importado.'],
+  noUse: ['Nothing in % uses #.', 'Nada em % usa #.'],
   appears: ['# appears', '# aparece'],
   alsoAppears: ['Its name also appears', 'O nome aparece também'],
   missing: ['# does not appear in %.', '# não aparece em %.'],

@@ -149,7 +149,7 @@ editorSuite('attaching', FILES, (editor) => {
     await poll(() => answer.innerText()).toMatch(/No file is attached/);
     await window.screenshot('attach-offers');
     await chat().locator('[data-part="offers"]').getByRole('button', { name: 'Attach inventory.ts' }).click();
-    await poll(() => window.answers.last().innerText()).toContain('In src/inventory.ts, totalValue is only defined');
+    await poll(() => window.answers.last().innerText()).toContain('Nothing in src/inventory.ts uses totalValue.');
     expect(await questions().last().locator('.file').allInnerTexts()).toEqual(['inventory.ts']);
     await window.screenshot('attach-offered');
   });

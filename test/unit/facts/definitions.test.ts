@@ -66,8 +66,8 @@ const LIMIT = 3;
     ],
     ['/signature LIMIT', 'The signature of `LIMIT` is on line 30: `LIMIT = 3`.'],
     ['/signature Closable', 'The signature of `Closable` is on line 27: `interface Closable`.'],
-    ['/callers LIMIT', 'In `src/store.ts`, `LIMIT` is only defined or imported.'],
-    ['/callers inner', 'In `src/store.ts`, `inner` is only defined or imported.'],
+    ['/callers LIMIT', 'Nothing in `src/store.ts` uses `LIMIT`.'],
+    ['/callers inner', 'Nothing in `src/store.ts` uses `inner`.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/store.ts': TEXT })).toBe(answer));
 });
 
@@ -148,7 +148,7 @@ LIMIT = 3
       'The signature of `fetch` is on line 21: `async def fetch(url: str, timeout: float = 5.0) -> "Any"`.',
     ],
     ['/signature name', 'The signature of `name` is on line 14: `def name(self) -> str`.'],
-    ['/callers fetch', 'In `src/reader.py`, `fetch` is only defined or imported.'],
+    ['/callers fetch', 'Nothing in `src/reader.py` uses `fetch`.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/reader.py': TEXT })).toBe(answer));
 });
 

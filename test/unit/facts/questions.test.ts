@@ -41,8 +41,8 @@ describe('each intent', () => {
     ['Is there a function called `remove`?', '`remove` does not appear in `src/shop.ts`.'],
     ['Does `remove` exist?', '`remove` does not appear in `src/shop.ts`.'],
     ['What is the value of `limit`?', '`Basket.limit` is defined on line 7: `limit = 10;`.'],
-    ['Is Money used?', 'In `src/shop.ts`, `Money` is only defined or imported.'],
-    ['Where is limit used?', 'In `src/shop.ts`, `limit` is only defined or imported.'],
+    ['Is Money used?', 'Nothing in `src/shop.ts` uses `Money`.'],
+    ['Where is limit used?', 'Nothing in `src/shop.ts` uses `limit`.'],
     ['list all functions', FUNCTIONS],
     [
       'Which classes and types are defined?',
