@@ -60,7 +60,10 @@ interface ChatGlobals {
 interface PageGlobals extends EventTarget {
   self: unknown;
   top: unknown;
-  document: { head: { insertAdjacentHTML(position: string, html: string): void } };
+  document: EventTarget & {
+    head: { insertAdjacentHTML(position: string, html: string): void };
+    hasFocus(): boolean;
+  };
 }
 
 /** The part of the browser's IndexedDB that is used here. */
@@ -349,6 +352,16 @@ export class Editor {
     }
     await saved.waitFor();
     return readFileSync(this.file(name), 'utf8');
+  }
+
+  /** Makes the window the active one or one in the background. The browser without a screen knows no difference. */
+  async setFocused(focused: boolean): Promise<void> {
+    await this.page.evaluate((wanted) => {
+      const { document } = globalThis as unknown as PageGlobals;
+      document.hasFocus = () => wanted;
+      // VS Code looks again at this event.
+      document.dispatchEvent(new Event('visibilitychange'));
+    }, focused);
   }
 
   get statusItem(): Locator {
