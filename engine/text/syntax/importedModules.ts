@@ -149,6 +149,7 @@ function isElsewhere(
   if (names.length === 0 || (isPath(module) ? isUsual(last) || OTHER_KIND.test(module) : isPython)) return false;
   const target = pathOf(file, module);
   const above = folderOf(target);
+  if (isPath(module) && !others.some(({ path }) => path !== file && folderOf(path) === above)) return false;
   const isSame = (from: string, other: string): boolean => {
     const [one, two] = [resolved(file, module, isPython), resolved(from, other, isPython)];
     // An absolute module of Python may be below any folder.

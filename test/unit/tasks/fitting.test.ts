@@ -491,6 +491,9 @@ describe('an import from a path that the project contradicts is not shown', () =
     ["import {\n  Node,\n  Other,\n} from '|'", './node', false],
     ["import {\n  Other,\n} from '|'", './node', true],
     ["const { trimAll } = require('|')", './trimAll', false],
+    // No file of this folder is known, so it may have a module with the name, too.
+    ["import { trimAll } from '|'", '../more/text.js', true],
+    ["import { trimAll } from '|'", '../util/trim.js', false],
   ])('%j %s', (marked, written, fits) => {
     expect(shown('src/a/new.ts', `${marked};\n`, written, FILES)).toBe(fits ? written : '');
   });
@@ -500,6 +503,7 @@ describe('an import from a path that the project contradicts is not shown', () =
     ['from ..util.text import |', 'trim_all', true],
     ['from app.util.text import |', 'trim_all', true],
     ['from .fresh import |', 'other', true],
+    ['from ..more.text import |', 'trim_all', true],
   ])('%s%s', (marked, written, fits) => {
     const files = {
       'app/util/text.py': 'def trim_all(text):\n    pass\n',

@@ -220,7 +220,7 @@ describe('an import', () => {
   );
 
   it.each([
-    ['a/b.ts', "import { trim } from './texts';", { 'b/text.ts': 'export function trim() {}\n' }],
+    ['a/b.ts', "import { trim } from './texts';", { 'b/text.ts': 'export function trim() {}\n', 'a/c.ts': 'let c;\n' }],
     ['a/b.ts', "import { trim } from './text.js';", { 'a/text.ts': 'export function clip() {}\n' }],
     ['a/b.ts', "import { Row } from './rows.d.ts';", { 'a/rows.d.ts': 'export interface Line {}\n' }],
     [
@@ -231,7 +231,7 @@ describe('an import', () => {
     [
       'a/b.ts',
       "import { Row, Cell } from './table';",
-      { 'b/row.ts': 'export class Row {}\n', 'b/cell.ts': 'export class Cell {}\n' },
+      { 'b/row.ts': 'export class Row {}\n', 'b/cell.ts': 'export class Cell {}\n', 'a/c.ts': 'let c;\n' },
     ],
     ['tests/b.py', 'from shop.stock import Storage', { 'src/shop/stock.py': 'class Stock:\n    pass\n' }],
     ['web/b.py', 'from util.text import clean', { 'web/util/text.py': 'def trim():\n    pass\n' }],
