@@ -65,7 +65,7 @@ function isUnknown(added: CheckedText, types: ObjectTypes, object: Node, member:
 
 /** Whether an object has a member. Undefined if it may have any. */
 function membersOf(
-  { others, before, offset, end, text }: CheckedText,
+  { others, before, offset, text }: CheckedText,
   types: ObjectTypes,
   { kind, of }: ObjectType,
 ): ((member: string) => boolean) | undefined {
@@ -77,7 +77,8 @@ function membersOf(
   }
   const { startIndex: place, type } = of;
   // In the completion there is nothing old.
-  const at = place < offset ? place : place < end ? text.length : place - (end - offset);
+  const behind = place - (text.length - before.text.length);
+  const at = place < offset ? place : behind < offset ? text.length : behind;
   const old = before.nodeFrom(at, new RegExp(`^${type}$`));
   const isOld = old !== undefined && !old.hasError;
   if (!isOld && of.hasError) return undefined;

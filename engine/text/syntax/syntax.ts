@@ -8,6 +8,9 @@ import type { SourceDocument } from './sourceDocument.ts';
 import { cursorSyntax, countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';
 import { Grammars, grammarFor, MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
 
+/** After these signs and words an operand follows. */
+const EXPECTS = /([=*%&|<>,.?:^~]|(?<!\+)\+|(?<!-)-|\b(and|or|not|in|of|is|return|await|new|yield|typeof))\s*$/;
+
 export interface PlaceSyntax {
   /** The cursor is in a comment or a string. */
   inText: boolean;
@@ -22,7 +25,10 @@ export interface PlaceSyntax {
   statementStart: boolean;
   /** Finds where text at the cursor leaves its block. Takes whole lines only. */
   scan: (written: string) => BlockScan;
-  /** Reads the file with text at the cursor, and as it is. Undefined if there is no tree for it. */
+  /**
+   * Reads the file with text at the cursor, and as it is. What is missing at the end of an unfinished statement is added
+   * behind the text, so that the tree tells what its names are. Undefined if there is no tree for it.
+   */
   withText: <T>(written: string, read: (tree: Tree, text: string, old: Tree) => T) => T | undefined;
 }
 
@@ -84,14 +90,16 @@ export class Syntax {
   #place({ docId, lf }: SourceDocument, grammar: string, tree: Tree, offset: number): PlaceSyntax {
     const { inText, blockStart, statementStart, open } = cursorSyntax(tree, grammar, lf, offset);
     const missing = numMissing(tree, lf, offset, open);
-    const withText: PlaceSyntax['withText'] = (written, read) => {
+    const asWritten: PlaceSyntax['withText'] = (written, read) => {
       const text = lf.slice(0, offset) + written + lf.slice(offset);
       return this.#guarded(grammar, (language) =>
         this.#trees.withEdited(docId, language, lf, text, (whole, old) => read(whole, text, old)),
       );
     };
+    const withText: PlaceSyntax['withText'] = (written, read) =>
+      asWritten(written + (asWritten(written, (whole) => restOf(whole, written, offset, lf)) ?? ''), read);
     const scan = (written: string): BlockScan =>
-      withText(written, (whole, text) =>
+      asWritten(written, (whole, text) =>
         scanBlock(whole, text, offset, offset + written.length, open, missing, grammar === 'bash'),
       ) ?? { end: undefined, nested: false };
     return {
@@ -178,6 +186,22 @@ function scanBlock(
     end: cut === undefined ? undefined : cut - start,
     nested: cut === undefined && (stack.length > 0 || insideText(tree, text, end)),
   };
+}
+
+/** What a statement lacks that ends with `written`: its last operand, and what closes its brackets and strings. */
+function restOf(tree: Tree, written: string, start: number, lf: string): string {
+  if (!tree.rootNode.hasError) return '';
+  const open: OpenBracket[] = [];
+  const text = lf.slice(0, start) + written;
+  eachToken(tree, start, text.length, false, (cursor) => void countBracket(open, cursor, text));
+  const operand = EXPECTS.test(text) && !/^[\w$"'`]/.test(lf.slice(start)) ? '_' : '';
+  return (
+    operand +
+    open
+      .map(({ closer }) => closer)
+      .reverse()
+      .join('')
+  );
 }
 
 /**

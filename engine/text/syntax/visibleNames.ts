@@ -18,6 +18,10 @@ const KNOWN = new Set(
    error iota make new nil panic println real recover string true false`.split(/\s+/),
 );
 
+/** Rules of Python that may become a comprehension while they have one part. */
+const SINGLE = /^(list|set|dictionary|parenthesized_expression|argument_list)$/;
+/** What stands around a parameter if the tree takes it for a value. */
+const PATTERNS = /^(sequence_expression|object|array|pair|assignment_expression|spread_element)$/;
 /** Exceptions of Python. */
 const EXCEPTION =
   /^(?:[A-Z]\w*(?:Error|Warning)|(?:Base)?Exception(?:Group)?|KeyboardInterrupt|Stop(?:Async)?Iteration)$/;
@@ -37,6 +41,7 @@ export interface NewText {
 /** The names that new text uses and that are declared, but not visible there. */
 export function invisibleNames({ scopes, grammar, text, start, end, others }: NewText): string[] {
   if (!READ.test(grammar)) return [];
+  const isPython = grammar === 'python';
   const checked = new Set<string>();
   // The new text may complete a word.
   let from = start;
@@ -48,7 +53,7 @@ export function invisibleNames({ scopes, grammar, text, start, end, others }: Ne
     if (!use.isName) return [];
     checked.add(name);
     // In unfinished code nothing tells a declaration from a use.
-    if (use.declares || use.isBroken || bindsHere(text, at, name)) return [];
+    if (use.declares || use.isBroken || bindsHere(text, at, name) || mayBeBound(scopes, at, end, isPython)) return [];
     const isVisible = isVisibleAt(scopes, use, text, name, (place) => place >= from && place < end, at);
     return isVisible === false || (isVisible === undefined && isLocalOf(others, name)) ? [name] : [];
   });
@@ -61,6 +66,19 @@ function bindsHere(text: string, at: number, name: string): boolean {
   if (/^\s*(import|export|from|global|nonlocal|case|type)\b|\bimport\(|\bas\s*\(|:=/.test(line)) return true;
   // The field of a class or structure, or an assignment outside of functions.
   return new RegExp(`^\\s*${name.replaceAll('$', '\\$')}\\s*[:=]`).test(line) || /\bfor\b|\bcatch\b/.test(line);
+}
+
+/** Whether brackets around a name may become those of an arrow function, or of a comprehension, which bind it. */
+function mayBeBound(scopes: Scopes, at: number, end: number, isPython: boolean): boolean {
+  let isPattern = !isPython;
+  for (let node = scopes.nodeAt(at); node?.parent; node = node.parent) {
+    const { type, endIndex, namedChildCount, parent } = node.parent;
+    if (endIndex > end && isPython && SINGLE.test(type) && namedChildCount === 1) return true;
+    if (endIndex > end && isPattern && (type.startsWith('parenthesized') || parent?.firstChild?.text === 'async'))
+      return true;
+    isPattern &&= PATTERNS.test(type);
+  }
+  return false;
 }
 
 /** Undefined if no old text has the name. `isNew`: whether a place is in the new text. */

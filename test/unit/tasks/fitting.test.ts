@@ -333,6 +333,47 @@ describe('a book of entries', () => {
   });
 });
 
+describe('a name in a statement that is not finished', () => {
+  const SCRIPT = `class Option {
+  constructor(flags) {
+    this.flags = flags;
+  }
+}
+class Missing extends Error {
+  constructor(name) {
+    |
+  }
+}
+`;
+  const PYTHON = 'def parse(flags):\n    return flags.split()\n\n\ndef fail(name):\n    |\n\n\nparse("")\n';
+  it.each([
+    ['stands in a string', 'a.ts', SCRIPT, 'super(`the option ${flags} is miss', ''],
+    ['stands in brackets', 'a.ts', SCRIPT, 'super(name, flags', ''],
+    ['stands on a further line', 'a.ts', SCRIPT, 'super(\n      name,\n      flags,', 'super(\n      name,'],
+    ['stands before an operand', 'a.ts', SCRIPT, 'if (flags &&', ''],
+    ['is a parameter', 'a.ts', SCRIPT, 'const next = (flags,', 'const next = (flags,'],
+    [
+      'is a parameter with others',
+      'a.ts',
+      SCRIPT,
+      'const next = async ({ flags }, [name],',
+      'const next = async ({ flags }, [name],',
+    ],
+    ['is declared', 'a.ts', SCRIPT, 'for (const flags of', 'for (const flags of'],
+    ['stands in a string', 'a.py', PYTHON, 'raise KeyError(name, f"no {flags', ''],
+    ['stands before a block', 'a.py', PYTHON, 'if flags:', ''],
+    ['may be bound by what follows', 'a.py', PYTHON, 'return any(flags', 'return any(flags'],
+    ['is a parameter', 'a.py', PYTHON, 'def inner(flags,', 'def inner(flags,'],
+    ['fits', 'a.py', PYTHON, 'raise KeyError(f"no {name', 'raise KeyError(f"no {name'],
+  ])('%s: %s %s', (_, path, marked, written, text) => {
+    expect(shown(path, marked, written)).toBe(text);
+  });
+
+  it('has a member that its object does not have', () => {
+    expect(shown('a.ts', "import fs from 'node:fs';\n|\n", 'open(fs.readFil,')).toBe('');
+  });
+});
+
 describe('a member that its object does not have is not shown', () => {
   const SCRIPT = `class Basket {
   readonly items: string[] = [];
