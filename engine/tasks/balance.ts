@@ -6,6 +6,8 @@
 const CLOSERS: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
 /** Longer lines are read around the cursor only. */
 const MAX_LINE = 1000;
+/** More open brackets are no code. */
+const MAX_OPEN = 50;
 /** Characters before a quote or slash that tell what it is. */
 const MAX_LOOKBACK = 12;
 const PATTERN = /^\/(?![/*\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\//;
@@ -13,6 +15,10 @@ const IN_PATTERN = /([(,=:[!&|?{};]|\breturn)\s*\/(?![/*\s])(?:\\.|\[(?:\\.|[^\]
 const BEFORE_PATTERN = /(^|[(,=:[!&|?{;]|=>|\breturn)\s*$/;
 /** It would hide the rest of the line. Not a division without remainder. */
 const COMMENT = /^(\/\/\s?[\p{L}'-]+\s[\p{L}'-]|\/\/$|#\s\p{L})/u;
+
+/** Brackets in which a semicolon may stand. */
+const SEMICOLONS = /\b(for|url)\s*\([^()]*$/;
+const ONLY_CLOSES = /^[\s)\]};,]*$/;
 
 /** What is open at a place: the closers, outermost first. One of a string with code between braces begins with `f`. */
 interface State {
@@ -43,20 +49,29 @@ export function balancedLength(
   if (/["'`]/.test(state.open.at(-1)?.at(-1) ?? '') && /\{[\w.]*$/.test(head) && rest.startsWith('}'))
     state = { ...state, open: [...state.open, '}'] };
   const was = atEnd(head.slice(-MAX_LOOKBACK), rest, state);
+  // The line ends inside a string of several lines.
+  const long = ONLY_CLOSES.test(rest) ? undefined : was.open.at(-1);
+  const isLong = /`$|"{3}|'{3}/.test(long ?? '');
+  // A bracket that the line opens at its end is inside the ones before it, which are closed further down.
+  const goesOn = /[([{]\s*$/.test(rest);
   const closes = /[)\]}>'"`]/.test(rest);
   const line = head + (isMark ? text.replace("'", ' ') : text);
   let best = 0;
   const known = new Map<string, boolean>();
   for (let at = head.length; at < line.length; ) {
+    if (isKnown && line[at] === ';' && state.open.at(-1) === ')' && !SEMICOLONS.test(line.slice(0, at))) break;
     [at, state] = step(line, at, state);
-    if (at > line.length) break;
+    if (at > line.length || state.open.length > MAX_OPEN) break;
     const above = line.slice(Math.max(0, at - MAX_LOOKBACK), at);
     const key = `${state.open.join(' ')} ${state.unopened} ${above.slice(-3)}`;
     let fits = known.get(key);
     if (fits === undefined) {
       const now = atEnd(above, rest, state);
       fits =
-        isPart(now.open, was.open) && (closes ? now.unopened === was.unopened : now.unopened.startsWith(was.unopened));
+        isPart(now.open, was.open) &&
+        (!isLong || now.open.at(-1) === long) &&
+        (!goesOn || now.open.length === was.open.length) &&
+        (closes ? now.unopened === was.unopened : now.unopened.startsWith(was.unopened));
       known.set(key, fits);
     }
     if (fits) best = at - head.length;

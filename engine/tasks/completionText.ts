@@ -5,7 +5,7 @@
 import { t } from '@vscode/l10n';
 import { balancedLength, patternLength } from './balance.ts';
 import { cutLines, type LinesContext, repeats } from './completionLines.ts';
-import { angleIn, closingOf, leftOpen, quotesIn } from './nesting.ts';
+import { anglesIn, closingOf, leftOpen, quotesIn } from './nesting.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
@@ -33,6 +33,8 @@ const minCopies = (period: number, unit: () => string): number =>
       : /^([a-z\d]+|[;:<>()[\]{}'"`]+)$/i.test(unit())
         ? 16 / period
         : Math.max(12, 48 / period);
+
+const OPERATORS = /(?:[\s,]|=>|&&|\|\||\?\?|(?<=\s)[-+%=?|]|(?<!:):)+$/;
 
 interface Cut {
   text: string;
@@ -83,12 +85,19 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
  */
 function cutAtExistingCloser(context: CursorContext, cut: Cut): Cut {
   const closing = closingOf(context.before, context.after, context.inText);
-  if (closing?.kind === 'angle') {
-    const whole = cutAt(cut, angleIn(cut.text));
+  if (closing && closing.kind !== 'string') {
+    const { closed, open } = anglesIn(cut.text);
+    const [first] = closed;
+    const isTag = closing.kind === 'tag';
+    // Behind a tag there may be others, the last of which the rest of the line closes.
+    const end = isTag ? (open ?? closed.at(-1)) : (first ?? open);
+    const isKnown = cut.ended || (!isTag && first !== undefined);
+    const shown = Math.min(cut.shown, first ?? open ?? cut.shown);
+    const whole = isKnown ? cutAt(cut, end) : { ...cut, shown };
     return { ...whole, keep: whole.text.length };
   }
   const whole = cutAtBracket(context, cut);
-  return closing?.kind === 'string' ? cutAtQuote(whole, closing.closer) : whole;
+  return closing?.kind === 'string' ? cutAtQuote(whole, closing.closer, context.after) : whole;
 }
 
 function cutAtBracket({ before, after, inText }: CursorContext, cut: Cut): Cut {
@@ -120,8 +129,11 @@ function cutAtOpened(cut: Cut, quote: string): Cut {
     .reduce((first, at) => Math.min(first, at));
   // In a pattern, and behind a backslash, a bracket is text.
   if (opened === text.length || /[/\\]/.test(text.slice(0, opened))) return cut;
-  return cut.ended ? cutAt(cut, opened) : { ...cut, shown: opened };
+  return cut.ended ? cutAt(cut, withoutOperator(text.slice(0, opened))) : { ...cut, shown: opened };
 }
+
+/** The length of a cut text without the commas and operators at its end, whose operand is cut away. */
+const withoutOperator = (text: string): number => text.replace(OPERATORS, '').length;
 
 function cutAt(cut: Cut, end: number | undefined): Cut {
   return end === undefined
@@ -130,12 +142,15 @@ function cutAt(cut: Cut, end: number | undefined): Cut {
 }
 
 /** Ends before the quote that the rest of the line has, unless the completion begins a string again behind it. */
-function cutAtQuote(cut: Cut, closer: string): Cut {
+function cutAtQuote(cut: Cut, closer: string, after: string): Cut {
   const { first, count } = quotesIn(cut.text, closer);
   // Its end may be the beginning of the closing quotes.
   if (!cut.ended)
     return { ...cut, shown: Math.min(cut.shown, first ?? Math.max(0, cut.text.length - closer.length + 1)) };
-  if (first !== undefined && count % 2 === 1) return cutAt(cut, first);
+  // No language has a name directly behind a string.
+  const isText =
+    first !== undefined && after.startsWith(closer) && /^[\p{L}\p{N}_]/u.test(cut.text.slice(first + closer.length));
+  if (first !== undefined && (count % 2 === 1 || isText)) return cutAt(cut, first);
   // All quotes in it are its own.
   return { ...cut, keep: Math.max(cut.keep ?? 0, cut.text.lastIndexOf(closer) + 1) };
 }
@@ -153,8 +168,11 @@ function cutUnbalanced({ before, after, inText }: CursorContext, cut: Cut): Cut 
     isKnown: inText !== undefined || !cut.ended,
     ...(closing?.kind === 'string' && !isOnLine ? { closer: closing.closer } : {}),
   });
-  if (cut.ended && length === text.length) return cut;
-  const end = text.slice(0, length).replace(/[\s,]+$/, '').length;
+  const kept = text.slice(0, length);
+  // A comma may stand before a bracket.
+  const isDangling = !inText && after.startsWith(')') && !/,\s*$/.test(kept);
+  if (cut.ended && kept === text && !isDangling && closing?.kind !== 'angle') return cut;
+  const end = withoutOperator(kept);
   return cut.ended ? cutAt(cut, end) : { ...cut, shown: end };
 }
 

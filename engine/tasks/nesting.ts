@@ -8,8 +8,12 @@ const QUOTES = '\'"`';
 /** Longer lines are read around the cursor only. */
 const MAX_LINE = 1000;
 
-/** What the rest of the line closes: the string at the cursor, or type arguments or a tag. */
-export type Closing = { kind: 'string' | 'angle'; closer: string };
+/** Type arguments, or the name of a header in C. */
+const OPENS_ANGLE = /\w<[^<>\s]*$|^\s*#\s*include\s*<[^<>]*$/;
+const OPENS_TAG = /(^|[^\w<])<(\/?[\w.-]*|\w[\w-]*\s[^<>]*)$/;
+
+/** What the rest of the line closes: the string at the cursor, type arguments, or a tag. */
+export type Closing = { kind: 'string' | 'angle' | 'tag'; closer: string };
 
 /** Whether a string may start here. Not at the apostrophe of a word, or of a lifetime in Rust. */
 function isQuote(text: string, i: number): boolean {
@@ -58,10 +62,11 @@ export function closingOf(before: string, after: string, inText: boolean | undef
   const long = inText === true ? ['"""', "'''", '`'].find((quote) => after.startsWith(quote)) : undefined;
   if (long !== undefined) return { kind: 'string', closer: long };
   // Type arguments, or a tag. Other signs like these compare, redirect or select.
-  const opens = /\w<[^<>\s]*$|(^|[^\w<])<\w[\w-]*(\s[^<>]*)?$/.test(before.slice(-MAX_LINE));
+  const line = before.slice(-MAX_LINE);
+  const kind = OPENS_ANGLE.test(line) ? 'angle' : OPENS_TAG.test(line) ? 'tag' : undefined;
   const [closers = ''] = /^>+(?!=)/.exec(after) ?? [];
-  return opens && closers !== '' && (closers.length === 1 || closers.length <= anglesOpen(before))
-    ? { kind: 'angle', closer: '>' }
+  return kind && closers !== '' && (closers.length === 1 || closers.length <= anglesOpen(before))
+    ? { kind, closer: '>' }
     : undefined;
 }
 
@@ -92,9 +97,14 @@ export function quotesIn(text: string, closer: string): { first: number | undefi
   return { first, count };
 }
 
-/** Where a completion closes `<`, which it has not opened. */
-export function angleIn(text: string): number | undefined {
-  let depth = 0;
+/**
+ * Reads a completion of type arguments or of a tag.
+ * @returns `closed`: the places where it closes what the `>` behind the cursor closes; `open`: the length of its
+ *   beginning behind which that `>` may follow, if it does not end outside of a tag
+ */
+export function anglesIn(text: string): { closed: number[]; open: number | undefined } {
+  const closed: number[] = [];
+  const opened: number[] = [-1];
   let brackets = 0;
   let quote = '';
   for (let i = 0; i < text.length; i++) {
@@ -105,8 +115,10 @@ export function angleIn(text: string): number | undefined {
     else if (CLOSERS[character] !== undefined) brackets++;
     else if (')]}'.includes(character)) brackets--;
     else if (brackets > 0) continue;
-    else if (character === '<') depth++;
-    else if (character === '>' && !/[=-]/.test(text[i - 1] ?? '') && depth-- === 0) return i;
+    else if (character === '<') opened.push(i);
+    else if (character === '>' && !/[=-]/.test(text[i - 1] ?? '') && opened.pop() !== undefined && opened.length === 0)
+      closed.push(i);
   }
-  return undefined;
+  const isWhole = opened.length === 1 && !/<[/\s]*$/.test(text);
+  return { closed, open: isWhole ? text.length : opened[1] };
 }

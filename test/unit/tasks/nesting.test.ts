@@ -38,7 +38,7 @@ describe('the rest of the line is not closed twice', () => {
     ...quoted,
     ['f(|)', 'a);', 'a'],
     ['finish<D extends Draft<|>>(', 'infer T> ? T : never {', 'infer T'],
-    ['a = {| };', '...values, [values,', '...values,'],
+    ['a = {| };', '...values, [values,', '...values'],
     ['a.push(`env: ${|}`);', 'JSON.stringify(b', 'JSON.stringify'],
     ['a = |;', 'foo(', 'foo'],
     ['f(|, b)', 'g(a', 'g'],
@@ -53,7 +53,7 @@ describe('the rest of the line is not closed twice', () => {
     ['`${|}`', 'b}`;', 'b'],
     ['`a ${|} c`', 'b} c`;', 'b'],
     ['<a href="|">', '#">x</a>', '#'],
-    ['<a |>', 'href="#">x</a>', 'href="#"'],
+    ['<a |>', 'href="#">x</a>', 'href="#">x</a'],
     ['"""|"""', 'Doc string."""', 'Doc string.'],
     ["'''|'''", "Doc.'''\n", 'Doc.'],
     ['std::function<|> f;', 'void(std::vector<int>)>', 'void(std::vector<int>)'],
@@ -161,7 +161,9 @@ it('where the editor has closed a bracket or quote, the line stays balanced, and
       const { text: shown } = shapeCompletion(context, raw, true);
       expect(shown.startsWith(before)).toBe(true);
       expect(closing(context.before + shown + context.after), `${context.before}«${shown}»${context.after}`).toBe('');
-      expect(shown, `${context.before}«${raw}»${context.after}`).toBe(inside.trim() === '' ? '' : inside);
+      // An operator without an operand is not shown.
+      const wanted = end.closer === ')' && !/,\s*$/.test(inside) ? inside.replace(/[\s=]+$/, '') : inside;
+      expect(shown, `${context.before}«${raw}»${context.after}`).toBe(wanted.trim() === '' ? '' : wanted);
       if (shown) numShown++;
     }),
     { numRuns: part(4000), seed: 32 },
