@@ -68,10 +68,16 @@ function bindsHere(text: string, at: number, name: string): boolean {
   return new RegExp(`^\\s*${name.replaceAll('$', '\\$')}\\s*[:=]`).test(line) || /\bfor\b|\bcatch\b/.test(line);
 }
 
-/** Whether brackets around a name may become those of an arrow function, or of a comprehension, which bind it. */
+/**
+ * Whether what follows an unfinished text may make a name a key, or bind it: with brackets that become those of an arrow
+ * function or of a comprehension.
+ */
 function mayBeBound(scopes: Scopes, at: number, end: number, isPython: boolean): boolean {
+  const name = scopes.nodeAt(at);
+  const mayBeKey = name?.type.startsWith('shorthand') || (isPython && name?.parent?.type === 'argument_list');
+  if (mayBeKey && name?.endIndex === end) return true;
   let isPattern = !isPython;
-  for (let node = scopes.nodeAt(at); node?.parent; node = node.parent) {
+  for (let node = name; node?.parent; node = node.parent) {
     const { type, endIndex, namedChildCount, parent } = node.parent;
     if (endIndex > end && isPython && SINGLE.test(type) && namedChildCount === 1) return true;
     if (endIndex > end && isPattern && (type.startsWith('parenthesized') || parent?.firstChild?.text === 'async'))

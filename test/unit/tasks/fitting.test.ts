@@ -359,6 +359,8 @@ class Missing extends Error {
       'const next = async ({ flags }, [name],',
       'const next = async ({ flags }, [name],',
     ],
+    ['may be a key', 'a.ts', SCRIPT, 'log({ name, flags', 'log({ name, flags'],
+    ['may be a key', 'a.py', PYTHON, 'run(name, flags', 'run(name, flags'],
     ['is declared', 'a.ts', SCRIPT, 'for (const flags of', 'for (const flags of'],
     ['stands in a string', 'a.py', PYTHON, 'raise KeyError(name, f"no {flags', ''],
     ['stands before a block', 'a.py', PYTHON, 'if flags:', ''],
