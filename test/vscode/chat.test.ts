@@ -424,20 +424,21 @@ editorSuite('chat', FILES, (editor) => {
     await editor().screenshotThemes(`chat-footer-${width}`);
   });
 
-  test('conversations survive a reload and can be created, listed, exported and deleted', async () => {
+  test('conversations survive a reload and can be created, listed, exported and deleted', async ({ task }) => {
     const window = editor();
+    const draft = `half a thou ${task.result?.retryCount ?? 0}`;
     const first = 'Explain this';
     await oneTurn();
     await oneTurn('Where is `count` defined?');
-    await setText(input(), 'half a thou');
+    await setText(input(), draft);
     // A browser writes to its disk with a delay.
-    for (const text of ['Where is `count` defined?', 'half a thou']) await poll(() => window.stored(text)).toBe(true);
+    for (const text of ['Where is `count` defined?', draft]) await poll(() => window.stored(text)).toBe(true);
     await window.reload();
     await expect
       .poll(() => questions().allInnerTexts(), { timeout: PATIENCE })
       .toEqual([expect.stringContaining('Where is count defined?')]);
     expect(await editor().answers.last().innerText(), 'not taken for interrupted').not.toContain('Interrupted');
-    expect(await input().inputValue()).toBe('half a thou');
+    expect(await input().inputValue()).toBe(draft);
     await window.runCommand('Kvasir: Export Conversation');
     await window.page.locator('.tab.active', { hasText: 'Untitled' }).waitFor();
     await poll(() => window.editorText()).toMatch(/## Where is `count` defined\?[\s\S]*not written by the model/);
@@ -571,42 +572,47 @@ editorSuite('chat', FILES, (editor) => {
   });
 });
 
-editorSuite('first question', { 'src/inventory.ts': INVENTORY }, (editor) => {
-  const chat = () => editor().chat;
-  const lastAnswer = () => editor().answers.last();
+editorSuite(
+  'first question',
+  { 'src/inventory.ts': INVENTORY },
+  (editor) => {
+    const chat = () => editor().chat;
+    const lastAnswer = () => editor().answers.last();
 
-  test('the chat works by keyboard alone: open, ask during the load, stop, ask again', async () => {
-    const window = editor();
-    const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
-    await window.openFile('src/inventory.ts', 37, 1);
-    await window.runCommand('Kvasir: Open Chat');
-    await poll(() => input.evaluate((element) => element.matches(':focus'))).toBe(true);
-    await poll(() => chat().locator('[data-part="context"] .name').allInnerTexts()).toEqual(['inventory.ts']);
-    // Nothing is counted before the first question, because counting would load the model.
-    expect(await chat().locator('[data-part="meter"] .label').count()).toBe(0);
-    await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(BUILT_IN.manifest.note.en);
-    await editor().screenshot('chat-empty');
-    await input.focus();
-    await window.type('What is this file for?');
-    await window.press('Enter');
-    await chat().getByRole('button', { name: 'Stop' }).waitFor();
-    await window.press('Escape');
-    await poll(() => lastAnswer().getAttribute('data-state')).toBe('done');
-    expect(await lastAnswer().locator('.note').allInnerTexts()).toEqual(['Stopped.']);
-    // Shift+Tab moves from the input over the chips to the buttons of the answer.
-    for (
-      let presses = 0;
-      presses < 8 &&
-      !(await lastAnswer()
-        .locator('.regenerate')
-        .evaluate((element) => element.matches(':focus')));
-      presses++
-    )
-      await window.press('Shift+Tab');
-    await window.press('Enter');
-    await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
-    expect(await lastAnswer().locator('.note').allInnerTexts()).not.toContain('Stopped.');
-    expect(await lastAnswer().locator('.body').innerText()).not.toBe('');
-    expect(await chat().locator('[data-role="user"]').count()).toBe(1);
-  });
-});
+    test('the chat works by keyboard alone: open, ask during the load, stop, ask again', async () => {
+      const window = editor();
+      const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
+      await window.openFile('src/inventory.ts', 37, 1);
+      await window.runCommand('Kvasir: Open Chat');
+      await poll(() => input.evaluate((element) => element.matches(':focus'))).toBe(true);
+      await poll(() => chat().locator('[data-part="context"] .name').allInnerTexts()).toEqual(['inventory.ts']);
+      // Nothing is counted before the first question, because counting would load the model.
+      expect(await chat().locator('[data-part="meter"] .label').count()).toBe(0);
+      await poll(() => chat().locator('[data-part="note"]').innerText()).toBe(BUILT_IN.manifest.note.en);
+      await editor().screenshot('chat-empty');
+      await input.focus();
+      await window.type('What is this file for?');
+      await window.press('Enter');
+      await chat().getByRole('button', { name: 'Stop' }).waitFor();
+      await window.press('Escape');
+      await poll(() => lastAnswer().getAttribute('data-state')).toBe('done');
+      expect(await lastAnswer().locator('.note').allInnerTexts()).toEqual(['Stopped.']);
+      // Shift+Tab moves from the input over the chips to the buttons of the answer.
+      for (
+        let presses = 0;
+        presses < 8 &&
+        !(await lastAnswer()
+          .locator('.regenerate')
+          .evaluate((element) => element.matches(':focus')));
+        presses++
+      )
+        await window.press('Shift+Tab');
+      await window.press('Enter');
+      await poll(() => lastAnswer().locator('[data-part="footer"]').count()).toBe(1);
+      expect(await lastAnswer().locator('.note').allInnerTexts()).not.toContain('Stopped.');
+      expect(await lastAnswer().locator('.body').innerText()).not.toBe('');
+      expect(await chat().locator('[data-role="user"]').count()).toBe(1);
+    });
+  },
+  { reopen: true },
+);

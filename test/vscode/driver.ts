@@ -5,10 +5,14 @@
 import { readFileSync } from 'node:fs';
 import { createConnection } from 'node:net';
 
-/** `line` and `column` are 1-based. `select` moves the cursor of the active editor. */
+/**
+ * `line` and `column` are 1-based. `select` moves the cursor of the active editor. `closeAll` closes all editors, and
+ * unsaved changes are lost.
+ */
 export type DriverRequest =
   | { open: string; line?: number; column?: number }
   | { select: true; line: number; column: number }
+  | { closeAll: true }
   | { command: string };
 
 interface Contribution {

@@ -3,7 +3,16 @@
  * never for time. Starts no process: server.ts does that. `extensionHost` and processes.ts give access to the extension
  * host's process.
  */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
 import { commandLine, processesWith } from './processes.ts';
@@ -95,6 +104,8 @@ export class Editor {
   readonly #server: EditorServerAddress;
   /** The driver's socket in this window's extension host. A window without extensions has none. */
   #driver: string | undefined;
+  /** The file that was opened last. */
+  #opened: string | undefined;
   /** Also those of extension hosts before a reload, which may still be there. */
   readonly #sockets = new Set<string>();
 
@@ -121,10 +132,7 @@ export class Editor {
     options: EditorOptions = {},
   ): Promise<Editor> {
     const folder = path.join(mkdtempSync(path.join(address.folder, 'workspaces', 'window-')), 'warehouse');
-    for (const [name, content] of Object.entries(files)) {
-      mkdirSync(path.dirname(path.join(folder, name)), { recursive: true });
-      writeFileSync(path.join(folder, name), content);
-    }
+    for (const [name, content] of Object.entries(files)) writeIfOther(path.join(folder, name), content);
     // This is a user setting, so each window sets it.
     mergeJson(path.join(address.folder, 'user/User/settings.json'), { [TRUST]: options.untrusted === true });
     const hosts = () =>
@@ -135,6 +143,8 @@ export class Editor {
       viewport: { width: 1280, height: 800 },
       locale: options.locale ?? 'en-US',
       reducedMotion: 'reduce',
+      // The server would compress each file for each window, which takes it a second of processor time.
+      extraHTTPHeaders: { 'accept-encoding': 'identity' },
     });
     page.setDefaultTimeout(PATIENCE);
     await page.addInitScript(calm);
@@ -180,6 +190,17 @@ export class Editor {
     return send(path.join(path.dirname(this.folder), this.#driver ?? ''), request);
   }
 
+  /**
+   * Makes the folder hold `files` again, with no other settings, for a second attempt. Unsaved changes are lost. Only the
+   * file that was opened last is open afterwards.
+   */
+  async restore(files: Record<string, string>): Promise<void> {
+    if (this.#driver) await this.#drive({ closeAll: true });
+    if (!('.vscode/settings.json' in files)) rmSync(this.file('.vscode/settings.json'), { force: true });
+    for (const [name, content] of Object.entries(files)) writeIfOther(this.file(name), content);
+    if (this.#opened !== undefined && this.#opened in files) await this.openFile(this.#opened);
+  }
+
   /** Closes the window. Its extension host ends by itself when the server no longer expects the window to return. */
   async close(): Promise<void> {
     await this.#browser.close();
@@ -191,6 +212,7 @@ export class Editor {
 
   /** Shows a file of the folder in front, with the keyboard focus in it and the cursor at a 1-based line and column. */
   async openFile(name: string, line?: number, column = 1): Promise<void> {
+    this.#opened = name;
     const tab = this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).first();
     const focused = this.page.locator('.editor-instance .monaco-editor.focused');
     // A view that was opened just before may take the keyboard focus when its page is ready.
@@ -622,6 +644,13 @@ function calm(): void {
       </style>`,
     );
   });
+}
+
+/** Writes a file that does not exist or has other content. */
+function writeIfOther(file: string, content: string): void {
+  if (existsSync(file) && readFileSync(file, 'utf8') === content) return;
+  mkdirSync(path.dirname(file), { recursive: true });
+  writeFileSync(file, content);
 }
 
 /** Writes `changes` into a settings file. Creates the file if it does not exist. */

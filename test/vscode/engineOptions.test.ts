@@ -30,7 +30,7 @@ async function completeBesidePanel(window: Editor): Promise<void> {
   await window.runCommand('Kvasir: Show Cache');
   // The panel takes the keyboard focus when its page is ready.
   const page = window.page.frameLocator('iframe.webview').first().frameLocator('iframe#active-frame');
-  await page.getByText('Nothing is loaded').waitFor();
+  await page.locator('main.panel:visible, .empty:visible').first().waitFor();
   await window.openFile('src/inventory.ts', 62, 1);
   await window.runCommand('Kvasir: Trigger Completion');
 }
@@ -173,6 +173,7 @@ editorSuite('memory options', { 'src/inventory.ts': INVENTORY, 'src/long.ts': LO
     await input.press('Enter');
     await chat()
       .locator('[data-role="assistant"] footer', { hasText: 'read in parts' })
+      .last()
       .waitFor({ timeout: 2 * PATIENCE });
     await expect.poll(() => cell('src/long.ts', 'codec').textContent(), { timeout: PATIENCE }).toBe('sketch');
     expect(await cell('src/long.ts', 'codec').getAttribute('title')).toMatch(/^Longer than memory/);

@@ -1,5 +1,5 @@
 /** Tests the language model provider. Another extension uses it through the editor's API (helpers/language-model). */
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import { ModelText } from '../../engine/text/format/modelText.ts';
@@ -48,6 +48,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
   });
 
   test('the model is listed with its limits, and listing loads nothing', async () => {
+    rmSync(editor().file('models.json'), { force: true });
     await editor().runCommand('Kvasir Test: List Models');
     const models = await written<Record<string, unknown>[]>(editor(), 'models.json');
     expect(models).toEqual([
@@ -64,6 +65,7 @@ editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
   });
 
   test('another extension can count tokens, ask and cancel, and gets an error for a request that does not fit', async () => {
+    rmSync(editor().file('used.json'), { force: true });
     await editor().runCommand('Kvasir Test: Use Model');
     const used = await written<Used>(editor(), 'used.json');
     expect(used.failure).toBeUndefined();

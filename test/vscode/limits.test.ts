@@ -66,6 +66,8 @@ editorSuite('limits', { 'src/inventory.ts': INVENTORY }, (editor) => {
   test('with too little memory the answer names a sufficient size and the setting; hover and panel count the failure', async () => {
     const window = editor();
     window.configureMachine({ 'kvasir.cache.maxBytes': 200_000 });
+    await window.openFile('src/inventory.ts');
+    await window.runCommand('Kvasir: Open Chat');
     await expect.poll(() => stateOf(QUESTION), { timeout: 2 * PATIENCE }).toBe('error');
     const answer = window.answers.last();
     expect(await answer.textContent()).toMatch(

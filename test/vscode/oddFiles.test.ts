@@ -117,11 +117,12 @@ editorSuite('odd files', FILES, (editor) => {
     expect(readFileSync(editor().file('src/moved2.ts'), 'utf8')).toBe(INVENTORY);
   });
 
-  test('after a reload during an answer, the conversation is restored with a note and continues', async () => {
+  test('after a reload during an answer, the conversation is restored with a note and continues', async ({ task }) => {
     const window = editor();
     // With a file already read, an answer may be over before the test looks. This needs thousands of new tokens.
-    writeFileSync(window.file('src/anew.py'), LINES.replaceAll('value', 'anew'));
-    await window.openFile('src/anew.py');
+    const name = `anew${task.result?.retryCount ?? 0}`;
+    writeFileSync(window.file(`src/${name}.py`), LINES.replaceAll('value', name));
+    await window.openFile(`src/${name}.py`);
     const numAnswers = await window.answers.count();
     const answer = await window.ask('What is this file for?');
     expect(await answer.getAttribute('data-state')).toBe('streaming');

@@ -3,10 +3,19 @@
  * Uses the current figures and the large figures of a long day.
  */
 import type { FrameLocator } from 'playwright-core';
+import { expect } from 'vitest';
 import type { Editor } from './editor.ts';
 
+/** What the message with the figures carries, as far as it is changed here. */
+interface Figures {
+  stats: Record<string, unknown>;
+  files: Record<string, unknown>[];
+}
+
+/** The page is so many pixels narrower than the window. */
+const FRAME = 58;
 /**
- * Widths of the window in pixels. The page is 58 narrower and changes its layout at 860, 760, 620 and 480. It has the
+ * Widths of the window in pixels. The page changes its layout at 860, 760, 620 and 480. It has the
  * least room just above those widths. The table of files has the least room just before it drops columns, at 930, 640
  * and 500.
  */
@@ -24,11 +33,13 @@ export async function outOfPlace(window: Editor, panel: FrameLocator, name: stri
   await window.runCommand('View: Close Primary Side Bar');
   await window.runCommand('View: Toggle Maximized Panel');
   await setAdvanced(panel, true);
+  const body = panel.locator('body');
+  const figures = await body.evaluate(nextFigures);
   for (const width of WIDTHS) {
     await window.page.setViewportSize({ width, height: HEIGHT });
     // The page learns its size after the window has been laid out.
-    await window.page.waitForTimeout(500);
-    const faults = await panel.locator('body').evaluate(reachingOut);
+    await expect.poll(() => body.evaluate(() => innerWidth), { interval: 30 }).toBe(width - FRAME);
+    const faults = await body.evaluate(reachingOut, figures);
     await window.screenshot(`${name}-${width}`);
     found.push(...faults.map((fault) => `${width}: ${fault}`));
   }
@@ -46,11 +57,9 @@ export async function setAdvanced(panel: FrameLocator, open: boolean): Promise<v
   }, open);
 }
 
-/** Runs in the page. */
-async function reachingOut(): Promise<string[]> {
-  type Figures = { stats: Record<string, unknown>; files: Record<string, unknown>[] };
-  /** Figures arrive twice a second. */
-  const figures = await new Promise<Figures>((resolve) => {
+/** Runs in the page. Figures arrive twice a second. */
+function nextFigures(): Promise<Figures> {
+  return new Promise((resolve) => {
     const take = ({ data }: MessageEvent<{ type: string; figures: Figures }>) => {
       if (data.type !== 'figures') return;
       removeEventListener('message', take);
@@ -58,6 +67,13 @@ async function reachingOut(): Promise<string[]> {
     };
     addEventListener('message', take);
   });
+}
+
+/** Runs in the page. */
+async function reachingOut(_: unknown, { stats, files }: Figures): Promise<string[]> {
+  const show = (figures: Figures): void => {
+    dispatchEvent(new MessageEvent('message', { data: { type: 'figures', figures } }));
+  };
 
   function faults(kind: string): string[] {
     const found: string[] = [];
@@ -114,7 +130,6 @@ async function reachingOut(): Promise<string[]> {
       : value;
   }
 
-  const { stats, files } = figures;
   const many = Object.fromEntries(
     ['tokens', 'requests', 'batchTokens', 'diskBytes', 'storeBytes'].map((name) => [name, times(3000, stats[name])]),
   );
@@ -128,11 +143,10 @@ async function reachingOut(): Promise<string[]> {
     hits: 12_345,
     twice: true,
   }));
+  // Observers of sizes have run after two frames.
+  for (let frames = 0; frames < 2; frames++) await new Promise((resolve) => requestAnimationFrame(resolve));
+  show({ stats, files });
   const usual = faults('with its own figures');
-  dispatchEvent(
-    new MessageEvent('message', {
-      data: { type: 'figures', figures: { ...figures, stats: { ...stats, ...many, ...slow }, files: long } },
-    }),
-  );
+  show({ stats: { ...stats, ...many, ...slow }, files: long });
   return [...usual, ...faults('with those of a long day')];
 }

@@ -61,6 +61,7 @@ test.skipIf(!runs)(
   'npm start with a desktop VS Code installs Kvasir in a separate profile, opens the sample, and cleans up when the window closes',
   async () => {
     const calls = path.join(folder, 'calls');
+    rmSync(calls, { force: true });
     writeFileSync(path.join(folder, 'code'), `#!/bin/sh\necho "$@" >> '${calls}'\n`, { mode: 0o755 });
     const { child, said } = start({ PATH: `${folder}:${process.env.PATH}`, DISPLAY: ':0', WSL_DISTRO_NAME: '' });
     await once(child, 'exit');

@@ -75,12 +75,17 @@ export class Inventory {
 }
 `;
 
-/** Runs `tests` over one window with `files` in its folder. Call `editor()` only inside tests and hooks. */
+/**
+ * Runs `tests` over one window with `files` in its folder. Call `editor()` only inside tests and hooks.
+ *
+ * A second attempt finds the files as they were at first. With `reopen` it gets a new window, for tests of what happens
+ * only once in a window. Such a suite prepares its window in its tests.
+ */
 export function editorSuite(
   name: string,
   files: Record<string, string>,
   tests: (editor: () => Editor) => void,
-  options?: EditorOptions,
+  { reopen = false, ...options }: EditorOptions & { reopen?: boolean } = {},
 ): void {
   const server = ownServer();
   if (typeof server === 'string') {
@@ -97,9 +102,15 @@ export function editorSuite(
       await window.picture(path.join('.cache/editor-failures', `${name} ${task.name}.png`.replace(/[^\w.]+/g, '-')));
       // The end of the report repeats the stack.
       for (const error of task.result.errors ?? []) error.stack += `\nEnd of Kvasir's log:\n${window.logTail(30)}`;
-      // The next attempt begins without what this one left open.
+      // The next attempt begins without what this one left.
+      if (reopen) {
+        await window.close();
+        window = await Editor.open(server, files, options);
+        return;
+      }
       await window.press('Escape');
       await window.runCommand('Notifications: Clear All Notifications');
+      await window.restore(files);
     });
     afterAll(async () => {
       await window?.close();

@@ -72,5 +72,5 @@ editorSuite(
       expect(window.problems).toEqual([]);
     });
   },
-  { untrusted: true },
+  { untrusted: true, reopen: true },
 );

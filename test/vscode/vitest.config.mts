@@ -10,7 +10,8 @@ export default defineConfig({
     testTimeout: 180_000,
     hookTimeout: 180_000,
     // The default of one second is too short for a window on a busy machine.
-    expect: { poll: { timeout: 20_000 } },
+    // Each look costs processor time in the browser and here. The default of 50 ms slows down what is waited for.
+    expect: { poll: { timeout: 20_000, interval: 150 } },
     // A window, a browser and an extension host race each other on a busy machine. The report names each test that
     // needed its second attempt, with its error.
     retry: 1,

@@ -8,7 +8,7 @@ const path = require('node:path');
 const vscode = require('vscode');
 
 /** Runs a request. Does not wait for the end of a command, which may wait for the user. */
-async function obey({ open, select, command, line, column }) {
+async function obey({ open, select, closeAll, command, line, column }) {
   const position = line === undefined ? undefined : new vscode.Position(line - 1, column - 1);
   const selection = position && new vscode.Range(position, position);
   if (open !== undefined) await vscode.commands.executeCommand('vscode.open', vscode.Uri.file(open), { selection });
@@ -20,6 +20,9 @@ async function obey({ open, select, command, line, column }) {
     editor.selection = new vscode.Selection(position, position);
     editor.revealRange(editor.selection, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
   }
+  const numTabs = () => vscode.window.tabGroups.all.reduce((sum, { tabs }) => sum + tabs.length, 0);
+  for (let left = closeAll ? numTabs() : 0; left > 0; left--)
+    await vscode.commands.executeCommand('workbench.action.revertAndCloseActiveEditor');
   if (command === undefined) return;
   // The window answers after it has sent what was typed before, so the command sees it.
   await vscode.commands.getCommands();
