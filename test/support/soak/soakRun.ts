@@ -234,7 +234,7 @@ async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOp
   const shape = kvShape(imported.config, usualKv(precision), imported.biased);
   const open = async () => {
     const pool = new KvPool(shape, 0);
-    return { pool, runner: await OnnxRunner.create(imported, pool, { threads: 2 }) };
+    return { pool, runner: await OnnxRunner.create(imported, pool, { threads: 1 }) };
   };
   const { pool, runner } = await open();
   const alone = await open();
