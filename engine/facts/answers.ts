@@ -1,33 +1,33 @@
 /** Answers questions from the facts of one file. Gives no answer that the syntax tree leaves open. */
 import { lineNumbersOf } from '../text/syntax/occurrences.ts';
-import { commentAbove, firstParagraph, headComment } from './extract/comments.ts';
+import { commentOf, headComment } from './extract/comments.ts';
 import type { Definition } from './extract/definitions.ts';
-import { callerOf, type Facts } from './extract/facts.ts';
+import { callerOf } from './extract/facts.ts';
 import { oneLine } from './extract/tree.ts';
 import type { Intent } from './intents.ts';
-import { firsts, isMemberOf, LISTS, outlineAnswer } from './lists.ts';
-import type { Query } from './questions.ts';
-import { type Item, itemText, joined, quoted } from './sentences.ts';
 import {
-  type Answer,
-  asItem,
-  bareOf,
-  calledBy,
-  type Defined,
-  fullName,
-  MAX_SAME,
-  ofEach,
-  partly,
-  placesOf,
-  shown,
-  type Source,
-} from './source.ts';
+  basesAnswer,
+  exportsAnswer,
+  firsts,
+  importsAnswer,
+  isMemberOf,
+  membersAnswer,
+  outlineAnswer,
+} from './lists.ts';
+import type { Query } from './questions.ts';
+import { asItem, fullName, type Item, joined, quoted, type Source } from './sentences.ts';
 
-const MAX_SIGNATURE = 400;
-const MAX_VALUE = 100;
+/** With more definitions of one name, only the question where it is defined is answered. */
+const MAX_SAME = 8;
+
+export type Answer = (query: Query, source: Source) => string | undefined;
 
 const ANSWERS: Readonly<Record<Intent, Answer>> = {
-  ...LISTS,
+  outline: outlineAnswer,
+  imports: importsAnswer,
+  exports: exportsAnswer,
+  members: ofEach(membersAnswer),
+  base: ofEach(basesAnswer),
   purpose: purposeAnswer,
   where: whereAnswer,
   signature: ofEach(signatureOf),
@@ -42,185 +42,151 @@ const OF_OTHERS: readonly Intent[] = ['outline', 'purpose', 'where', 'changes', 
 /** The answer to a query. Undefined if the facts of the file do not give it. */
 export function answerFrom(query: Query, source: Source): string | undefined {
   const { intent, name } = query;
-  if (!source.isData)
-    return source.facts.partial && !OF_OTHERS.includes(intent) ? undefined : ANSWERS[intent](query, source);
+  const { isData, partial } = source.facts;
+  if (!isData) return partial && !OF_OTHERS.includes(intent) ? undefined : ANSWERS[intent](query, source);
   // A data file is for what it defines.
   if (name === '') return intent === 'outline' || intent === 'purpose' ? outlineAnswer(query, source) : undefined;
   return intent === 'where' || intent === 'changes' ? whereAnswer(query, source) : undefined;
 }
 
+/** Without what is not part of it in all languages: `$total`, `*rest`, `count?`. */
+const bareOf = (name: string): string => name.replace(/^(?:\$|\.\.\.|\*+)|\?$/g, '');
+
+/** The definitions of the name, without setters that have a getter. `c` names `s.c` in a data file. */
+function calledBy({ name, owner, within }: Query, { facts }: Source): Definition[] {
+  const called = facts.definitions.filter(
+    (each) =>
+      (each.name === name || (facts.isData && each.name.endsWith(`.${name}`))) &&
+      (facts.isData || owner === undefined || each.owner === owner) &&
+      (within === undefined || (each.at !== undefined && within.start <= each.at && each.at < within.end)),
+  );
+  const getters = called.filter(({ kind, parameters }) => kind !== 'accessor' || parameters?.length === 0);
+  return getters.length > 0 ? getters : called;
+}
+
+/** The modules that the name is imported from. */
+const importsOf = ({ name, owner }: Query, { facts }: Source): Item[] =>
+  facts.imports
+    .filter(({ names }) => owner === undefined && names.includes(name))
+    .map(({ module, line }) => asItem({ name: module, line }));
+
+/** What is said of each definition of a name. */
+function ofEach(answer: (one: Definition, source: Source, about: string, query: Query) => string | undefined): Answer {
+  return (query, source) => {
+    const called = calledBy(query, source);
+    if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
+    const said = called.map((one) => answer(one, source, fullName(one, source), query));
+    return said.includes(undefined) ? undefined : joined(said);
+  };
+}
+
 /** Where a name is defined or imported, or else where it appears. Undefined if it does not appear. */
 function whereAnswer(query: Query, source: Source): string | undefined {
   const { name, owner } = query;
-  const { facts, document, say } = source;
-  const called = calledBy(query, source.defined);
-  const from = owner === undefined ? facts.imports.filter(({ names }) => names.includes(name)) : [];
-  const [one] = called;
-  // If brackets are missing, a method may seem to belong to another class.
-  const about = quoted(one && called.length === 1 && !facts.broken ? fullName(one) : name);
-  const lines = called.map(({ line }) => line);
-  const modules = from.map(({ module, line }) => asItem({ name: module, line }));
-  if (one || from.length > 0)
-    return joined([
-      one ? say('defined', placesOf(lines, source), about) : undefined,
-      from.length > 0 ? say('imported', modules, quoted(name)) : undefined,
-    ]);
-  const appears = owner === undefined ? lineNumbersOf(document.lf, name) : [];
-  return appears.length > 0 ? say('appears', placesOf(appears, source), about) : undefined;
+  const called = calledBy(query, source);
+  const [one, ...others] = called;
+  const about = one && others.length === 0 ? fullName(one, source) : quoted(name);
+  const defined = source.sayAny('defined', source.placesOf(called.map(({ line }) => line)), about);
+  const imported = source.sayAny('imported', importsOf(query, source), quoted(name));
+  const appear = owner === undefined ? lineNumbersOf(source.document.lf, name) : [];
+  return joined([defined, imported]) ?? source.sayAny('appears', source.placesOf(appear), about);
 }
 
 const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
 /** The written declaration. For a class, that of its constructor. */
-function signatureOf(one: Defined, { facts, document, say }: Source, about: string): string | undefined {
-  const constructors = facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
+function signatureOf(one: Definition, source: Source, about: string): string | undefined {
+  const constructors = source.facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
   const { head, broken, line } = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
-  if (!head || broken || (facts.broken && one.kind === 'class')) return undefined;
-  const code = oneLine(document.lf.slice(head.from, head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
-  return say('signature', [{ lines: [line], detail: shown(code, MAX_SIGNATURE) }], about);
+  if (!head || broken || (source.facts.broken && one.kind === 'class')) return undefined;
+  const code = oneLine(source.document.lf.slice(head.from, head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
+  return source.say('signature', about, [{ lines: [line], detail: quoted(code) }]);
 }
 
-/** The declared return type, or the written values of the `return` statements. */
-function returnsOf(one: Defined, { document, say }: Source, about: string): string | undefined {
+/** The declared return type, or the written values of the `return` statements. Not what a generator yields. */
+function returnsOf(one: Definition, source: Source, about: string): string | undefined {
   const { parameters, returns, given, line, brokenInside } = one;
   if (parameters === undefined || isConstructor(one)) return undefined;
-  if (returns !== undefined) return say('returns', [asItem({ name: returns, line })], about);
-  if (!given || brokenInside || (given.generator && given.values.length === 0)) return undefined;
-  const values = given.values.map(({ from, to, line: at }) => {
-    const code = oneLine(document.lf.slice(from, to));
-    return { name: code.length <= MAX_VALUE ? code : `${code.slice(0, MAX_VALUE)} …`, line: at };
-  });
+  if (returns !== undefined) return source.say('returns', about, [asItem({ name: returns, line })]);
+  if (!given || brokenInside || given.generator) return undefined;
+  const values = given.values.map((each) => ({ ...each, name: oneLine(source.document.lf.slice(each.from, each.to)) }));
   const items: Item[] = firsts(values).map(asItem);
-  if (!given.generator && (given.bare !== undefined || items.length === 0))
-    items.push({ text: say('nothing'), lines: [given.bare ?? line] });
-  const title = given.generator ? 'yields' : values.length > 0 ? 'returns' : 'returnsNo';
-  return say(title, items, given.async ? `${about} (\`async\`)` : about);
+  if (given.bare !== undefined || items.length === 0)
+    items.push({ text: source.say('nothing'), lines: [given.bare ?? line] });
+  const title = values.length > 0 ? 'returns' : 'returnsNo';
+  return source.say(title, given.async ? `${about} (\`async\`)` : about, items);
 }
 
 /** The functions that call a name, and the other lines that have it. */
 function callersAnswer(query: Query, source: Source): string | undefined {
-  const { name, owner } = query;
-  const { facts, document, say } = source;
-  const [called, about] = [calledBy(query, source.defined), quoted(name)];
-  const from = facts.imports.filter(({ names }) => names.includes(name));
+  const { name } = query;
+  const { facts, document } = source;
+  const [called, from, about] = [calledBy(query, source), importsOf(query, source), quoted(name)];
+  const appear = lineNumbersOf(document.lf, name);
+  // In a tree with errors, a method of a class may look like a call.
+  if (facts.broken) return source.sayAny('appears', source.placesOf(appear), about);
   // After a dot, the name of a function may be that of a method of something else.
   const isFunction = called.length + from.length > 0 && called.every((each) => each.owner === undefined);
-  const calls = facts.calls.filter(
-    (call) => call.name === name && (owner === undefined ? !(isFunction && call.member) : call.on === owner),
-  );
-  const seen = [...calls, ...called, ...from].map(({ line }) => line);
-  const appear = lineNumbersOf(document.lf, name);
-  const others = placesOf(
-    appear.filter((line) => !seen.includes(line)),
-    source,
-  );
-  // In a tree with errors, a method of a class may look like a call.
-  if (facts.broken) return say('appears', placesOf(appear, source), about);
-  if (calls.length === 0 && owner !== undefined) return undefined;
-  if (calls.length === 0) return others.length > 0 ? say('appears', others, about) : say('noUse', undefined, about);
-  const by = calls.map((call) => ({ line: call.line, within: callerOf(call, facts) }));
-  // The types of objects are not known.
-  const isOwn = ({ member, on = '' }: (typeof calls)[number]): boolean =>
-    !member || /^(?:this|self|cls|super)$/.test(on) || called.every((each) => (each.owner ?? on) === on);
-  return joined([
-    say('called', byFunction(by, source), about),
-    others.length > 0 && owner === undefined ? say('alsoAppears', others) : undefined,
-    calls.every(isOwn) ? undefined : say('otherObject', undefined, about),
-  ]);
+  const calls = facts.calls.filter((call) => call.name === name && !(isFunction && call.member));
+  const acts = calls.map(({ member, on = '…', ...call }) => {
+    const isOwn = !member || /^(?:this|self|cls|super)$/.test(on);
+    return { ...call, within: callerOf(call, facts), detail: isOwn ? undefined : quoted(`${on}.${name}`) };
+  });
+  const seen = [...acts, ...called].map(({ line }) => line).concat(from.flatMap(({ lines }) => lines));
+  const others = source.placesOf(appear.filter((line) => !seen.includes(line)));
+  const callers = source.sayAny('called', source.byFunction(acts), about);
+  const more = source.sayAny(callers ? 'alsoAppears' : 'appears', others, about);
+  return joined([callers, more]) ?? source.say('noUse', about);
 }
 
-/** An item for each function, with its lines. */
-function byFunction(some: readonly { within?: string | undefined; line: number }[], { say }: Source): Item[] {
-  return [...new Set(some.map(({ within }) => within))].map((name) => ({
-    text: name === undefined ? say('outside') : quoted(name),
-    lines: [...new Set(some.filter(({ within }) => within === name).map(({ line }) => line))],
-  }));
-}
-
-/** The functions that assign a name after its first value. */
-function changesAnswer({ name }: Query, source: Source): string | undefined {
-  const { facts, say } = source;
-  const all = facts.changes.writes.filter((each) => each.name === bareOf(name));
-  const later = all.filter(({ declares }) => !declares);
-  const first = all.filter(({ declares }) => declares).map(({ line }) => line);
-  // With errors in the tree, some assignments may be missing.
-  if (later.length === 0 && facts.broken) return undefined;
-  const isChanged = later.some(({ within = '' }) => within !== '' && !/\b(?:constructor|__init__)$/.test(within));
-  const calls = isChanged ? [] : facts.calls.filter(({ on }) => on === name).map(({ line }) => line);
-  return joined([
-    later.length > 0
-      ? say('assigned', byFunction(later, source), quoted(name))
-      : say('notAssigned', undefined, quoted(name)),
-    first.length > 0 ? say('firstValue', placesOf(first, source)) : undefined,
-    calls.length > 0 ? say('callsOn', placesOf(calls, source)) : undefined,
-    partly(source),
-  ]);
+/** Where a name gets its first value and other values, and where it is deleted. */
+function changesAnswer({ name, owner }: Query, source: Source): string | undefined {
+  const { broken, changes } = source.facts;
+  const [assigned, ...others] = (['assigned', 'first', 'deleted'] as const).map((how) => {
+    const writes = changes.writes.filter((each) => each.name === bareOf(name) && each.how === how);
+    const acts = writes.map(({ as, ...each }) => ({ ...each, detail: as && quoted(as) }));
+    return source.sayAny(how, source.byFunction(acts), quoted(name));
+  });
+  // With errors in the tree, some assignments may be missing. The classes of objects are not known.
+  if (owner !== undefined || (broken && assigned === undefined)) return undefined;
+  return joined([assigned ?? source.say('notAssigned', quoted(name)), ...others, source.partly()]);
 }
 
 /** What throws an exception of this name. Else what the file, or the function or class of this name, throws. */
 function throwsAnswer(query: Query, source: Source): string | undefined {
   const { name, owner } = query;
-  const { facts, document, say } = source;
-  const { named, throws } = facts.changes;
-  const thrown = name === '' ? [] : throws.filter((each) => each.name === bareOf(name));
-  if (thrown.length > 0) return say('thrown', byFunction(thrown, source), quoted(name));
-  const asked = named.filter(
-    (each) =>
-      each.kind !== 'class' &&
-      (each.owner === name || (each.name === name && (owner === undefined || each.owner === owner))),
-  );
-  const own = throws.filter(({ within }) => name === '' || asked.some((each) => fullName(each) === within));
+  const { broken, changes } = source.facts;
+  const thrown = name === '' ? [] : changes.throws.filter((each) => each.name === bareOf(name));
+  if (thrown.length > 0) return source.say('thrown', quoted(name), source.byFunction(thrown));
+  if (name !== '' && !changes.named.some((each) => each.name === name)) return whereAnswer(query, source);
+  const isAsked = (path: string): boolean =>
+    owner === undefined ? path.split('.').includes(name) : path === `${owner}.${name}`;
+  const own = changes.throws.filter(({ within = '' }) => name === '' || isAsked(within));
   // With errors in the tree, some may be missing.
-  if (facts.broken && (own.length === 0 || name !== '')) return undefined;
-  if (name !== '' && asked.length === 0) return whereAnswer(query, source);
-  const about = quoted(name === '' ? document.path : name);
-  const items = own.map((each) => {
-    const what = each.name === undefined ? say('aValue') : quoted(each.name);
-    const [by] = byFunction([each], source);
-    return { lines: [], ...by, detail: each.inner ? `${what} ${say('inner')}` : what };
-  });
-  const found = own.length > 0 ? say('throws', items, about) : say('noThrows', undefined, about);
-  return joined([found, say('mayThrow'), partly(source)]);
+  if (broken && (own.length === 0 || name !== '')) return undefined;
+  const acts = own.map((one) => ({ ...one, detail: one.name === undefined ? source.say('aValue') : quoted(one.name) }));
+  const about = quoted(name === '' ? source.document.path : name);
+  const said = source.sayAny('throws', source.byFunction(acts), about) ?? source.say('noThrows', about);
+  return joined([said, source.say('mayThrow'), source.partly()]);
 }
 
 /** The first paragraph of the comment about a file or of each definition. Without one, what the code says. */
 function purposeAnswer(query: Query, source: Source): string | undefined {
-  const { facts, document, language, say } = source;
+  const { facts, document } = source;
   const { name } = query;
-  if (name === '') {
-    const comment = headComment(document.lf, facts.exports.isPython);
-    return comment ?? (facts.partial ? outlineAnswer(query, source) : undefined);
-  }
-  const called = calledBy(query, source.defined);
+  const head = headComment(document.lf, facts.exports.isPython);
+  if (name === '') return head ?? (facts.partial ? outlineAnswer(query, source) : undefined);
+  const called = calledBy(query, source);
   const [one] = called;
-  if (!one) return facts.imports.some(({ names }) => names.includes(name)) ? whereAnswer(query, source) : undefined;
+  if (!one) return importsOf(query, source).length > 0 ? whereAnswer(query, source) : undefined;
   if (called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
   const said = called.flatMap((each) => {
-    const comment = commentOf(each, facts, document.lf);
-    const about = itemText(asItem({ name: called.length > 1 ? fullName(each) : name, line: each.line }), language);
-    return comment === undefined ? [] : [`${say('says', undefined, about)}\n\n> ${comment}`];
+    const comment = commentOf(each, facts.partial, document.lf);
+    const about = source.itemText({ text: fullName(each, source), lines: [each.line] });
+    return comment === undefined ? [] : [`${source.say('says', about)}\n\n> ${comment}`];
   });
   if (said.length > 0) return said.join('\n\n');
-  const isCalled = one.kind === 'class' || one.parameters !== undefined;
-  const intents: Intent[] = isCalled ? ['signature', one.kind === 'class' ? 'members' : 'returns'] : [];
-  const told = intents.flatMap((intent) => answerFrom({ ...query, intent }, source) ?? []);
-  // A comment at the end of the line is shown with the line.
-  const lines = document.lf.split('\n');
-  const isRemarked = called.some(({ line }) => /\/[/*]|#[\s:]/.test(lines[line - 1] ?? ''));
-  const place = whereAnswer(query, source);
-  return joined([isRemarked ? place : say('noComment', undefined, quoted(name)), ...told, told[0] ?? place]);
-}
-
-function commentOf({ doc, kind, line }: Definition, { partial }: Facts, text: string): string | undefined {
-  if (partial) return commentAbove(text.split('\n'), line - 1);
-  // A comment at the top of a file describes the file, not a value below it.
-  return !doc || (doc.from === 0 && kind === 'value') ? undefined : firstParagraph(text.slice(doc.from, doc.to), doc);
-}
-
-/** The comment of a definition, without its place. Undefined without a comment, or if several definitions differ. */
-export function commentAbout(query: Query, facts: Facts, text: string): string | undefined {
-  const said = calledBy(query, facts.definitions).map((each) =>
-    each.broken ? undefined : commentOf(each, facts, text),
-  );
-  return new Set(said).size === 1 ? said[0] : undefined;
+  const more: Intent[] = ['where', one.kind === 'class' ? 'members' : 'returns'];
+  const told = more.map((intent) => answerFrom({ ...query, intent }, source));
+  return joined([source.say('noComment', quoted(name)), ...told]);
 }

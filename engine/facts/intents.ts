@@ -3,106 +3,88 @@
 export type Language = 'en' | 'pt';
 type InBoth = Readonly<Record<Language, string>>;
 
-/** The first word is the title of a list. */
+/** In the order of an outline. The first word is the title of a list. */
 export const KINDS = {
-  classes: { en: 'classes', pt: 'classes' },
-  functions: { en: 'functions', pt: 'funções' },
-  methods: { en: 'methods', pt: 'métodos' },
-  types: { en: 'types', pt: 'tipos' },
-  interfaces: { en: 'interfaces', pt: 'interfaces' },
-  enums: { en: 'enums', pt: 'enums' },
-  namespaces: { en: 'namespaces', pt: 'namespaces' },
-  constants: { en: 'constants', pt: 'constantes' },
-  variables: { en: 'variables', pt: 'variáveis' },
-  accessors: { en: 'accessors', pt: 'acessores' },
-  fields: { en: 'fields|properties|attributes', pt: 'campos|propriedades|atributos' },
-  tables: { en: 'tables', pt: 'tabelas' },
-  views: { en: 'views', pt: 'visões' },
-  indexes: { en: 'indexes|indices', pt: 'índices' },
-  triggers: { en: 'triggers', pt: 'gatilhos' },
-  keys: { en: 'keys', pt: 'chaves' },
-  headings: { en: 'headings|sections|chapters', pt: 'títulos|cabeçalhos|seções|capítulos' },
+  class: { en: 'classes', pt: 'classes' },
+  table: { en: 'tables', pt: 'tabelas' },
+  view: { en: 'views', pt: 'visões' },
+  index: { en: 'indexes|indices', pt: 'índices' },
+  trigger: { en: 'triggers', pt: 'gatilhos' },
+  function: { en: 'functions', pt: 'funções' },
+  method: { en: 'methods', pt: 'métodos' },
+  property: { en: 'properties|fields|attributes', pt: 'propriedades|campos|atributos' },
+  type: { en: 'types', pt: 'tipos' },
+  interface: { en: 'interfaces', pt: 'interfaces' },
+  enum: { en: 'enums', pt: 'enums' },
+  namespace: { en: 'namespaces', pt: 'namespaces' },
+  variable: { en: 'variables', pt: 'variáveis' },
+  constant: { en: 'constants', pt: 'constantes' },
+  key: { en: 'keys', pt: 'chaves' },
+  heading: { en: 'headings|sections|chapters', pt: 'títulos|cabeçalhos|seções|capítulos' },
 } as const satisfies Record<string, InBoth>;
 export type Kind = keyof typeof KINDS;
 
-/** `THROW` with other words in any order. */
-const THROWS = '(?=.*THROW)(?:(?:#|THROW|WHO|WHERE|ERROR)(?: |$))+';
-
 /**
- * Patterns for the words of a question that are left without fillers. `#` is the name or the file, `# !` a
- * question what it is. `KINDS` are one or more words of `KINDS`, other capitals are in `WORDS`.
+ * Patterns for the words of a question that are left without fillers. `#` is the name, `%` the file, `!` asks what it
+ * is. `KINDS` are one or more words of `KINDS`, other capitals are in `WORDS`.
  */
 export const INTENTS = {
-  outline: {
-    en: '(?:top-level )?KINDS(?: # (?:define|have|contain)| defined| declared| exist)?|# (?:define|contain)',
-    pt: 'KINDS(?: # (?:define|contém|tem)| (?:defin|declar)[ia]d[oa]s)?|# (?:define|contém)',
-  },
-  imports: {
-    en: '(?:modules |packages |libraries )?(?:# imports?|imports|imported)|dependencies(?: # have)?',
-    pt: '(?:módulos |pacotes |bibliotecas )?(?:# importa|importações|importad[oa]s)|dependências(?: # tem)?',
-  },
-  exports: {
-    en: '(?:KINDS )?(?:# exports?|exports|exported)',
-    pt: '(?:KINDS )?(?:# exporta|exportações|exportad[oa]s?)',
-  },
-  purpose: {
-    en: '(?:EXPLAIN )?(?:# (?:!|do|mean)|#(?: !)? (?:used )?for)|purpose(?: #)?',
-    pt: '(?:EXPLAIN )?(?:# (?:!|faz|serve|significa)|(?:faz|serve|significa) #)|propósito(?: #)?',
-  },
-  where: {
-    en: 'WHERE #(?: DEFINED| come)?|# exist|value #|class # belong|class has #',
-    pt: 'WHERE (?:DEFINED )?#(?: DEFINED| fica| vem)?|valor #|classe pertence #',
-  },
-  signature: {
-    en: 'ARGUMENTS #(?: take| have)?|# (?:take|accept)|(?:type|default(?: value)?) #(?: #)?|# default #',
-    pt: 'ARGUMENTS #(?: recebe| tem)?|# recebe|recebe #|(?:tipo|valor padrão) #(?: #)?',
-  },
-  returns: {
-    en: '# returns?|return(?: type| value)? #|type # return|returned #',
-    pt: '# retorna|retorna #|# devolve|(?:tipo |valor )?retorno #',
-  },
-  callers: {
-    en: '(?:WHO )?(?:calls?|uses?) #|(?:WHERE )?# CALLED|(?:callers|usages) #',
-    pt: '(?:WHO )?(?:chama|usa)m? #|(?:WHERE )?# CALLED|WHERE CALLED #|usos #',
-  },
-  members: { en: 'MEMBERS #(?: have)?|# MEMBERS', pt: 'MEMBERS #(?: tem| possui)?' },
-  base: {
-    en: '(?:base class|superclass|parent class) #(?: have)?|(?:class )?# (?:extend|inherit)',
-    pt: '(?:classe base|superclasse|classe mãe) #(?: tem)?|(?:classe )?# (?:herda|estende)',
-  },
-  changes: {
-    en: '(?:WHERE )?(?:value )?# CHANGED|WHERE # (?:set|change)|(?:WHO )?CHANGE #',
-    pt: '(?:WHERE )?(?:valor )?# CHANGED|WHERE CHANGED #|WHERE # muda|(?:WHO )?CHANGE #',
-  },
-  throws: { en: THROWS, pt: THROWS },
-} as const satisfies Readonly<Record<string, InBoth>>;
+  outline: '(?:top-level )?KINDS(?: % (?:DEFINE|HAVE)| DEFINED| exist)?|% DEFINE',
+  imports: '(?:MODULES )?(?:% IMPORT|IMPORTED)|DEPENDENCIES(?: % HAVE)?',
+  exports: '% EXPORT|EXPORTED',
+  purpose: '(?:EXPLAIN )?(?:! [#%](?: FOR| DO)?|[#%] (?:DO|FOR)|DO [#%])|PURPOSE(?: [#%])?',
+  where: 'WHERE (?:DEFINED )?#(?: DEFINED| IMPORTED| COME)?|# exist|VALUE #|CLASS (?:# BELONG|BELONG #)',
+  signature: 'ARGUMENTS #(?: TAKE| HAVE)?|# TAKE',
+  returns: '# RETURNs?|RETURN #|TYPE # RETURN',
+  callers: '(?:WHO )?CALL #|(?:WHERE )?# CALLED|WHERE CALLED #|CALLERS #',
+  members: 'MEMBERS #(?: HAVE)?|# MEMBERS',
+  base: 'BASE #(?: HAVE)?|(?:CLASS )?# EXTEND',
+  changes: '(?:WHERE )?(?:VALUE )?# CHANGED|WHERE (?:CHANGED #|# CHANGE)|(?:WHO )?CHANGE #',
+  // With other words in any order.
+  throws: '(?=.*THROW)(?:(?:[#%]|THROW|WHO|WHERE|ERROR)(?: |$))+',
+} as const;
 export type Intent = keyof typeof INTENTS;
-
-/** Intents of questions about the file, and about a name or the file. All others are about a name. */
-export const OF_FILE: readonly Intent[] = ['outline', 'imports', 'exports'];
-export const OF_EITHER: readonly Intent[] = ['purpose', 'throws'];
 
 /** Words that stand for others in `INTENTS`, and those that questions have beside them. */
 export const WORDS: Readonly<Record<string, InBoth>> = {
   WHO: { en: '(?:who|functions?|methods?|code|lines?)', pt: '(?:quem|funções|função|métodos?|código|linhas?)' },
-  ARGUMENTS: { en: '(?:parameters|arguments|signature)', pt: '(?:parâmetros|argumentos|assinatura)' },
   WHERE: { en: '(?:where|lines?)', pt: '(?:onde|linhas?)' },
-  DEFINED: { en: '(?:defined|declared|imported)', pt: '(?:definid|declarad|importad)[oa]' },
-  MEMBERS: {
-    en: '(?:members|methods|accessors|fields|properties|attributes)',
-    pt: '(?:membros|métodos|acessores|campos|propriedades|atributos)',
-  },
+  ARGUMENTS: { en: '(?:parameters|arguments|signature)', pt: '(?:parâmetros|argumentos|assinatura)' },
+  BASE: { en: '(?:base class|superclass|parent class)', pt: '(?:classe base|superclasse|classe mãe)' },
+  BELONG: { en: '(?:belong|has)', pt: 'pertence' },
+  CALL: { en: '(?:calls?|uses?)', pt: '(?:chama|usa)m?' },
   CALLED: { en: '(?:called|used)', pt: '(?:chamad|usad)[oa]' },
-  CHANGED: {
-    en: '(?:changed|assigned|reassigned|modified|updated|incremented|initialized)',
-    pt: '(?:alterad|modificad|mudad|atribuíd|atualizad|inicializad)[oa]',
-  },
+  CALLERS: { en: '(?:callers|usages)', pt: 'usos' },
   CHANGE: {
-    en: '(?:change|assign|modif(?:y|ie)|update|set|increment)s?',
+    en: '(?:change|assign|modif\\w+|update|set|increment)s?',
     pt: '(?:altera|muda|modifica|atualiza|incrementa)m?',
   },
-  THROW: { en: '(?:throws?|thrown|raises?|raised|panics?)', pt: '(?:lança[mr]?|lançad[oa]s?|levanta[mr]?)' },
+  CHANGED: {
+    en: '(?:changed|assigned|reassigned|modified|updated|incremented|initialized|deleted)',
+    pt: '(?:alterad|modificad|mudad|atribuíd|atualizad|inicializad|apagad)[oa]',
+  },
+  CLASS: { en: 'class', pt: 'classe' },
+  COME: { en: 'come', pt: '(?:fica|vem)' },
+  DEFINE: { en: '(?:define|contain)', pt: '(?:define|contém)' },
+  DEFINED: { en: '(?:defined|declared)', pt: '(?:definid|declarad)[oa]s?' },
+  DEPENDENCIES: { en: 'dependencies', pt: 'dependências' },
+  DO: { en: '(?:do|mean)', pt: '(?:faz|serve|significa)' },
   ERROR: { en: '(?:exceptions?|errors?|statements|directly|anything)', pt: '(?:exceção|exceções|erros?|ser)' },
+  EXPORT: { en: 'exports?', pt: 'exporta' },
+  EXPORTED: { en: '(?:exports|exported)', pt: '(?:exportações|exportad[oa]s?)' },
+  EXTEND: { en: '(?:extend|inherit)', pt: '(?:estende|herda)' },
+  FOR: { en: '(?:used )?for', pt: 'serve' },
+  HAVE: { en: 'have', pt: '(?:tem|possui)' },
+  IMPORT: { en: 'imports?', pt: 'importa' },
+  IMPORTED: { en: '(?:imports|imported)', pt: '(?:importações|importad[oa]s?)' },
+  MEMBERS: { en: '(?:members|KINDS)', pt: '(?:membros|KINDS)' },
+  MODULES: { en: '(?:modules|packages|libraries)', pt: '(?:módulos|pacotes|bibliotecas)' },
+  PURPOSE: { en: 'purpose', pt: 'propósito' },
+  RETURN: { en: 'return(?:ed)?(?: type| value)?', pt: '(?:retorna|devolve|(?:tipo |valor )?retorno)' },
+  TAKE: { en: '(?:take|accept)', pt: 'recebe' },
+  THROW: { en: '(?:throws?|thrown|raises?|raised|panics?)', pt: '(?:lança[mr]?|lançad[oa]s?|levanta[mr]?)' },
+  TYPE: { en: 'type', pt: 'tipo' },
+  VALUE: { en: 'value', pt: 'valor' },
   ASK: {
     en: 'what|which|how|is|are|does|can|list|show|tell|in|on',
     pt: 'o|que|qual|quais|quant[oa]s|em|há|existe|liste|mostre|me|este|para|a',
@@ -124,7 +106,8 @@ export const WORDS: Readonly<Record<string, InBoth>> = {
     en: '(?:class|function|method|field|property|type|interface|constant|variable|table|key|section)',
     pt: '(?:classe|função|método|campo|propriedade|tipo|interface|constante|variável|tabela|chave|seção)',
   },
-  IS: { en: '(?:what is|is there|EXPLAIN) #|what # does', pt: '(?:o que é|existe|EXPLAIN) #' },
+  IS: { en: '(?:what is|EXPLAIN)(?= [#%])|what(?= [#%] does)', pt: '(?:o que é|EXPLAIN)(?= [#%])' },
+  EXISTS: { en: 'is there #', pt: 'existe #' },
   /** A name with the words that belong to it. */
   NAMED: {
     en: '(?:(?:the|an?) )?(?:NOUN (?:called )?)?#(?: NOUN)?',

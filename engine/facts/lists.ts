@@ -1,155 +1,99 @@
 /** Answers questions about lists: outline, imports, exports, members. Does not answer other questions about a name. */
-import type { Exported } from './extract/modules.ts';
-import type { Kind } from './intents.ts';
+import type { Definition } from './extract/definitions.ts';
+import { type Kind, KINDS } from './intents.ts';
 import type { Query } from './questions.ts';
-import { bullets, joined, listed, quoted, titleOf, words } from './sentences.ts';
-import { type Answer, asItem, type Defined, fullName, ofEach, partly, type Source } from './source.ts';
+import { asItem, fullName, type Item, joined, type Source } from './sentences.ts';
 
-export const LISTS = {
-  outline: outlineAnswer,
-  imports: importsAnswer,
-  exports: exportsAnswer,
-  members: ofEach(membersAnswer),
-  base: ofEach(baseAnswer),
-} as const satisfies Readonly<Record<string, Answer>>;
-
-/** The kinds of lists that a definition or entry belongs to. The first one is its kind in an outline. */
-function kindsOf({ kind, owner, word, constant, entry }: Defined): readonly string[] {
-  if (entry) return entry.isTable ? ['keys', 'tables'] : [entry.kind === 'index' ? 'indexes' : `${entry.kind}s`];
-  if (kind === 'class') return ['classes'];
-  // Assignments make fields, too, so those of a file are not listed.
-  if (kind === 'value') return owner === undefined ? ['variables', constant ? 'constants' : ''] : [];
-  if (kind === 'method') return owner === undefined ? [] : ['methods'];
-  return [`${kind}s`, word === undefined ? '' : `${word}s`];
+/** The kinds of lists that a definition belongs to. The first one is its kind in an outline. */
+function kindsOf({ kind, owner, word, constant }: Definition, { facts }: Source): readonly (string | undefined)[] {
+  // Assignments make properties, too, so those of a file are not listed.
+  if (kind === 'value') return owner === undefined ? ['variable', constant && 'constant'] : [];
+  // In most other languages, functions are methods.
+  if (kind === 'method') return owner === undefined ? [] : ['method', facts.partial ? 'function' : ''];
+  return [kind, word];
 }
 
-const OUTLINE = 'classes tables views indexes triggers functions types namespaces variables keys headings'.split(' ');
-
 /** Members belong to the definition that contains them, because several definitions may have one name. */
-export const isMemberOf = (member: Defined, { name, at }: Defined): boolean =>
+export const isMemberOf = (member: Definition, { name, at }: Definition): boolean =>
   member.owner === name && (member.ownerAt === undefined || member.ownerAt === at);
 
 /** The first definition of each name, because overloads and accessors count once. */
-export function firsts<T extends Pick<Defined, 'name'> & Partial<Defined>>(some: readonly T[]): T[] {
-  const keys = some.map(({ name, ownerAt, functionAt }) => `${name} ${ownerAt} ${functionAt}`);
-  const first = new Map(keys.map((key, i) => [key, i] as const).reverse());
-  return some.filter(({ entry }, i) => entry ?? first.get(keys[i] ?? '') === i);
+export function firsts<T extends Pick<Definition, 'name'> & Partial<Definition>>(some: readonly T[]): T[] {
+  const seen = new Set<string>();
+  return some.filter(({ name, owner, ownerAt, functionAt, depth }) => {
+    const { size } = seen;
+    return seen.add(`${owner}.${name} ${ownerAt} ${functionAt}`).size > size || depth !== undefined;
+  });
 }
 
-/** In other languages, structs and enums are read as classes. */
-const titled = (kind: Kind, { facts, isData, language }: Source): string =>
-  titleOf(kind === 'classes' && facts.partial && !isData ? 'types' : kind, language);
+/** An item for each name or module. */
+const itemsOf = (some: readonly { name?: string; module?: string; line: number }[]): Item[] =>
+  firsts(some.map(({ name, module = '', line }) => ({ name: name ?? module, line }))).map(asItem);
 
 /** The definitions of some kinds. Without any of one of these, all: that there are none cannot be said. */
 export function outlineAnswer({ kinds = [] }: Query, source: Source): string | undefined {
-  const { facts, isData, defined, say } = source;
-  const isPartial = facts.partial && !isData;
   // In a tree with errors, a function may be a method of a class.
-  const known = firsts(defined.filter(({ kind, broken }) => kind !== 'function' || !broken));
-  // In most other languages, functions are methods.
-  const asked = isPartial && kinds.includes('functions') ? [...new Set<Kind>([...kinds, 'methods'])] : kinds;
-  const lists = asked.flatMap((kind) => listOf(kind, known, source) ?? []);
-  if (lists.length > 0 && (isPartial || lists.length === kinds.length)) return joined([...lists, partly(source)]);
-  const all = OUTLINE.flatMap((kind) => groupOf(kind as Kind, known, source));
-  if (isPartial && (all.length === 0 || kinds.length > 0)) return undefined;
-  return [say(all.length > 0 ? 'outline' : 'nothingDefined'), ...all, partly(source) ?? []].flat().join('\n\n');
-}
-
-/** The definitions of a kind, also those inside functions. */
-function listOf(kind: Kind, known: readonly Defined[], source: Source): string | undefined {
-  const items = known
-    .filter((each) => kindsOf(each).includes(kind) && (kind !== 'keys' || each.entry?.depth === 0))
-    .map((each) => asItem({ name: fullName(each), line: each.line }));
-  return items.length > 0 ? source.say(kind === 'keys' ? 'topList' : 'list', items, titled(kind, source)) : undefined;
+  const known = firsts(source.facts.definitions.filter(({ kind, broken }) => kind !== 'function' || !broken));
+  const lists = kinds.map((kind) => {
+    const some = known.filter((each) => kindsOf(each, source).includes(kind));
+    const items = some.map((each) => ({ text: fullName(each, source), lines: [each.line] }));
+    // Keys stand in others, so they are shown with their depth.
+    return kind === 'key' ? undefined : source.sayAny('list', items, source.titleOf(kind));
+  });
+  if (kinds.length > 0 && !lists.includes(undefined)) return joined([...lists, source.partly()]);
+  const groups = (Object.keys(KINDS) as Kind[]).flatMap((kind) => groupOf(kind, known, source) ?? []);
+  if (source.facts.partial && (groups.length === 0 || kinds.length > 0)) return undefined;
+  const title = source.say(groups.length > 0 ? 'outline' : 'nothingDefined');
+  return [title, ...groups, source.partly() ?? []].flat().join('\n\n');
 }
 
 /** The definitions of a kind at the top level, with their members. Of data files at most two levels of keys. */
-function groupOf(kind: Kind, known: readonly Defined[], source: Source): string[] {
+function groupOf(kind: Kind, known: readonly Definition[], source: Source): string | undefined {
   const items = known
-    .filter((each) => kindsOf(each)[0] === kind && !each.local && each.owner === undefined)
-    .filter(({ entry }) => kind !== 'keys' || (entry && entry.depth < 2))
+    .filter((each) => kindsOf(each, source)[0] === kind && !each.local && each.owner === undefined)
+    .filter(({ depth = 0 }) => kind !== 'key' || depth < 2)
     .map((each) => {
       const members = known.filter((member) => isMemberOf(member, each)).map(asItem);
-      const detail = members.length > 0 ? listed(members, source.language) : undefined;
-      return { ...asItem(each), detail, depth: each.entry?.depth ?? 0 };
+      const detail = members.length > 0 ? source.listed(members) : undefined;
+      return { ...asItem(each), detail, depth: each.depth ?? 0 };
     });
-  return items.length > 0 ? [`${titled(kind, source)}:\n${bullets(items, source.language)}`] : [];
+  return source.sayAny('group', items, source.titleOf(kind));
 }
 
-const asModules = (some: readonly { module: string; line: number }[]) =>
-  firsts(some.map(({ module, line }) => ({ name: module, line }))).map(asItem);
-
-function importsAnswer(_: Query, source: Source): string {
+export function importsAnswer(_: Query, source: Source): string | undefined {
   const { imports, reexports } = source.facts;
+  const others = source.sayAny('reexports', itemsOf(reexports));
+  return joined([source.say('imports', undefined, itemsOf(imports)), others, source.partly()]);
+}
+
+export function exportsAnswer(_: Query, source: Source): string | undefined {
+  const { definitions, exports, broken } = source.facts;
+  const { isPython, listLine, passedOn, unclear, named } = exports;
+  if (unclear || broken) return source.say('unclear');
+  const isByName = isPython && listLine === undefined;
+  const isPublic = ({ name, local, owner }: Definition) => !local && owner === undefined && !name.startsWith('_');
   return joined([
-    source.say('imports', asModules(imports)),
-    reexports.length > 0 ? source.say('reexports', asModules(reexports)) : undefined,
-    partly(source),
+    source.say(isByName ? 'publics' : 'exports', undefined, itemsOf(isByName ? definitions.filter(isPublic) : named)),
+    source.sayAny('reexports', itemsOf(passedOn)),
   ]);
 }
 
-/** The exports, or those of some kinds. Without any of these, all: that there are none cannot be said. */
-function exportsAnswer({ kinds = [] }: Query, source: Source): string {
-  const { facts, say } = source;
-  const { isPython, listLine, passedOn, unclear, named } = facts.exports;
-  if (unclear || facts.broken) return say('unclear');
-  const own = facts.definitions.filter(({ local, owner }) => !local && owner === undefined);
-  const byName = isPython && listLine === undefined;
-  const isPublic = ({ name }: Defined): boolean => !name.startsWith('_');
-  const all: readonly Exported[] = byName
-    ? firsts(own.filter(isPublic)).map(({ name, line }) => ({ name, line }))
-    : named;
-  const items = all.map((each) => {
-    const definition = each.module ? undefined : own.find(({ name }) => name === (each.local ?? each.name));
-    // An export without a name has no definition.
-    const of = definition ? kindsOf(definition) : [each.kind === 'class' ? 'classes' : `${each.kind}s`];
-    return { of, text: exportedAs(each, source), lines: [isPython ? (definition?.line ?? 0) : each.line] };
-  });
-  const asked = items.filter(({ of }) => kinds.some((kind) => of.includes(kind)));
-  const titles = kinds.map((kind) => titled(kind, source).toLowerCase()).join(', ');
-  return joined([
-    asked.length > 0 ? say('someExports', asked, titles) : say('exports', items),
-    byName ? say('byName') : undefined,
-    passedOn.length > 0 ? say('passesOn', asModules(passedOn)) : undefined,
-  ]);
+/** The methods and properties of a class. Undefined if other code may add some. */
+export function membersAnswer(one: Definition, source: Source, about: string, query: Query): string | undefined {
+  const { definitions, fields, calls, broken } = source.facts;
+  const { kinds = [] } = query;
+  const isOpen = calls.some(({ on, name: to }) => (on === 'Object' && to === 'assign') || to === 'setattr');
+  if (broken || one.bases === undefined || (isOpen && !kinds.includes('method'))) return undefined;
+  const isMethod = ({ kind, held }: Definition): boolean => kind === 'method' && !held;
+  const members = definitions.filter((each) => isMemberOf(each, one));
+  const assigned = fields.filter(({ classAt, of }) => (of === undefined ? classAt === one.at : of === one.name));
+  const properties = [...members.filter((each) => !isMethod(each)), ...assigned].sort((a, b) => a.line - b.line);
+  const lists = [['method', itemsOf(members.filter(isMethod))] as const, ['property', itemsOf(properties)] as const];
+  const asked = lists.filter(([kind]) => kinds.length === 0 || kinds.includes(kind));
+  const said = asked.map(([kind, items]) => source.say('list', source.titleOf(kind), items, about));
+  if (said.length === 0 || one.bases.length === 0) return joined(said);
+  return joined([...said, basesAnswer(one, source, about), source.say('inherits')]);
 }
 
-function exportedAs({ name, local, module, as }: Exported, { language }: Source): string {
-  const outer = quoted(as === 'whole' ? 'module.exports' : name);
-  if (module !== undefined) return words(language, 'from', outer, quoted(module));
-  return local === undefined || local === name ? outer : words(language, 'as', quoted(local), outer);
-}
-
-/** The methods, accessors and fields of a class. Undefined if other code may add some. */
-function membersAnswer(one: Defined, source: Source, about: string, { kinds = [] }: Query): string | undefined {
-  const { facts, say } = source;
-  const isOpen = facts.calls.some(({ on, name: to }) => (on === 'Object' && to === 'assign') || to === 'setattr');
-  if (facts.broken || one.bases === undefined || (isOpen && (kinds.length === 0 || kinds.includes('fields'))))
-    return undefined;
-  const members = facts.definitions.filter((each) => isMemberOf(each, one));
-  const assigned = facts.fields.filter(({ classAt, of }) => (of === undefined ? classAt === one.at : of === one.name));
-  const accessors = members.filter(({ kind }) => kind === 'accessor');
-  const methods = members.filter(({ kind, held }) => kind === 'method' && !held);
-  const fields = [...members.filter(({ kind, held }) => kind === 'value' || held), ...assigned]
-    .filter(({ name }) => !accessors.some((each) => each.name === name))
-    .sort((a, b) => a.line - b.line);
-  const all = Object.entries({ methods, accessors, fields }) as [Kind, { name: string; line: number }[]][];
-  const told = all.filter(([kind, some]) =>
-    kind === 'accessors' || kinds.length === 0 ? some.length > 0 : kinds.includes(kind),
-  );
-  return joined([
-    ...(told.length > 0 ? told : all.slice(2)).map(([kind, some]) =>
-      say('list', firsts(some.map(({ name, line }) => ({ name, line }))).map(asItem), titled(kind, source), about),
-    ),
-    one.bases.length > 0 ? baseAnswer(one, source) : undefined,
-  ]);
-}
-
-function baseAnswer({ bases, interfaces = [], name }: Defined, { say }: Source): string | undefined {
-  const items = (some: readonly string[]) => some.map((each) => ({ text: quoted(each), lines: [] }));
-  if (bases === undefined) return undefined;
-  return joined([
-    bases.length > 0 ? say('extends', items(bases), quoted(name)) : say('noBase', undefined, quoted(name)),
-    interfaces.length > 0 ? say('implements', items(interfaces)) : undefined,
-  ]);
-}
+export const basesAnswer = ({ bases, line }: Definition, source: Source, about: string): string | undefined =>
+  bases && source.say('bases', about, itemsOf(bases.map((name) => ({ name, line }))));

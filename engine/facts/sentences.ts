@@ -1,51 +1,46 @@
-/** Writes answers: a title in the user's language, and items with name, lines and detail. Decides nothing. */
+/** Finds what a name means in one file, and writes sentences about it in the user's language. Answers nothing. */
+import { occursIn } from '../text/syntax/occurrences.ts';
+import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
+import type { Definition } from './extract/definitions.ts';
+import { dataFacts, type Facts, NO_FACTS } from './extract/facts.ts';
 import { type Kind, KINDS, type Language } from './intents.ts';
 
 /** In English and Portuguese. `#` is what the sentence is about, `%` its file or something else. Items follow. */
 const TITLES = {
   list: ['# of %:', '# de %:'],
-  topList: ['# of % at the top level:', '# de % no nível do arquivo:'],
   outline: ['Outline of #:', 'Estrutura de #:'],
+  group: ['#:', '#:'],
   imports: ['Imports of #:', 'Importações de #:'],
   exports: ['Exports of #:', 'Exportações de #:'],
-  someExports: ['Exports (#) of %:', 'Exportações (#) de %:'],
-  reexports: ['It exports from', 'Exporta de'],
-  passesOn: ['All exports of these are passed on:', 'Todas as exportações destes são repassadas:'],
-  byName: ['There is no `__all__`: these names are public.', 'Não há `__all__`: estes nomes são públicos.'],
+  reexports: ['It re-exports from', 'Reexporta de'],
+  publics: ['Public names of #:', 'Nomes públicos de #:'],
   unclear: ['It is not certain what # exports.', 'Não é certo o que # exporta.'],
   defined: ['# is defined', 'A definição de # está'],
   imported: ['# is imported from', '# é importado de'],
   signature: ['The signature of # is', 'A assinatura de # está'],
   returns: ['# returns', '# retorna'],
   returnsNo: ['# returns', '# não retorna'],
-  yields: ['# yields', '# produz'],
-  extends: ['# extends', '# herda de'],
-  implements: ['It implements', 'Implementa'],
-  noBase: ['# has no base class.', '# não tem classe base.'],
+  inherits: ['Inherited members are not listed.', 'Membros herdados não são listados.'],
+  bases: ['Base classes of #:', 'Classes base de #:'],
   called: ['Callers of #:', 'Quem chama #:'],
-  otherObject: ['A call on another object may be of another #.', 'Em outro objeto, a chamada pode ser de outro #.'],
   noUse: ['Nothing in % uses #.', 'Nada em % usa #.'],
   appears: ['# appears', '# aparece'],
   alsoAppears: ['Its name also appears', 'O nome aparece também'],
   missing: ['# does not appear in %.', '# não aparece em %.'],
   assigned: ['Assignments to #:', 'Atribuições a #:'],
-  notAssigned: ['No assignment in % changes #.', 'Nenhuma atribuição em % altera #.'],
-  firstValue: ['Its first value is', 'Seu primeiro valor está'],
-  callsOn: ['Calls on it may change it:', 'Chamadas nele podem alterá-lo:'],
+  notAssigned: ['No assignment in % changes #. A call may.', 'Nenhuma atribuição em % altera #. Uma chamada pode.'],
+  first: ['First values of #:', 'Primeiros valores de #:'],
+  deleted: ['Deletions of #:', 'Remoções de #:'],
   thrown: ['Code that throws #:', 'Código que lança #:'],
-  throws: ['Directly thrown in #:', 'Lançado diretamente em #:'],
+  throws: ['Thrown in #:', 'Lançado em #:'],
   noThrows: ['# throws nothing directly.', '# não lança nada diretamente.'],
   mayThrow: ['What it calls may throw.', 'O que é chamado pode lançar.'],
   says: ['The comment of # says:', 'O comentário de # diz:'],
   commentSays: ['The comment says:', 'O comentário diz:'],
-  noComment: ['No comment says what # does.', 'Nenhum comentário diz o que # faz.'],
+  noComment: ['No comment above # says what it does.', 'Nenhum comentário acima de # diz o que faz.'],
   nothingDefined: ['# defines nothing at its top level.', '# não define nada no nível do arquivo.'],
   partly: ['The file has syntax errors: there may be more.', 'O arquivo tem erros de sintaxe: pode haver mais.'],
-  noSyntax: [
-    '#: this command reads TypeScript, JavaScript, Python.',
-    '#: este comando lê TypeScript, JavaScript, Python.',
-  ],
-  noTree: ['# cannot be parsed.', '# não pode ser analisado.'],
+  unread: ['This reads TypeScript, JavaScript, Python, not #.', 'Isto lê TypeScript, JavaScript, Python, não #.'],
   noFile: ['No file is attached. Open or attach one.', 'Nenhum arquivo está anexado. Abra ou anexe um.'],
   noName: ['Which name? Write `# NAME`.', 'Que nome? Escreva `# NOME`.'],
   tooMany: ['Attach at most # files for this.', 'Anexe no máximo # arquivos para isso.'],
@@ -55,9 +50,6 @@ const TITLES = {
   aValue: ['a value', 'um valor'],
   nothing: ['nothing', 'nada'],
   more: ['# more', 'mais #'],
-  inner: ['in an inner function', 'em uma função interna'],
-  as: ['# as %', '# como %'],
-  from: ['# from %', '# de %'],
   line: ['line #', 'linha #'],
   on: ['on #', 'na #'],
 } as const;
@@ -67,59 +59,129 @@ export type Title = keyof typeof TITLES;
 export interface Item {
   /** Ready for display. Without it, the item is a place. */
   text?: string;
-  /** From 1. 0 is no line. */
+  /** From 1. */
   lines: readonly number[];
   /** Ready for display. */
   detail?: string | undefined;
   depth?: number;
 }
 
-/** A list with more items shows only the first SHOWN. */
-const MAX_ITEMS = 60;
-const SHOWN = 20;
+/** More items, and those with details, are a list with bullets. */
+const MAX_INLINE = 8;
+/** So many lines of an item are shown. */
+const MAX_LINES = 20;
+/** So many places are shown with their code. Longer code is cut. */
+const MAX_PLACES = 3;
+const MAX_CODE = 200;
 
-/** Writes a name or code in backticks, or in two if it contains one. */
-export const quoted = (name: string): string => (name.includes('`') ? `\`\` ${name} \`\`` : `\`${name}\``);
-
-/** "Functions" for `functions`. */
-export function titleOf(kind: Kind, language: Language): string {
-  const [word = ''] = KINDS[kind][language].split('|');
-  return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+/** Writes a name or code in backticks, more of them than it contains. */
+export function quoted(code: string): string {
+  const marks = '`'.repeat(1 + Math.max(0, ...(code.match(/`+/g) ?? []).map(({ length }) => length)));
+  const cut = code.length > MAX_CODE ? `${code.slice(0, MAX_CODE)} …` : code;
+  return marks.length > 1 ? `${marks} ${cut} ${marks}` : `\`${cut}\``;
 }
 
 export const words = (language: Language, title: Title, about = '', other = ''): string =>
   TITLES[title][language === 'en' ? 0 : 1].replace(/[#%]/g, (mark) => (mark === '#' ? about : other));
 
-/** "`flush` (line 3): detail", or "on line 3: detail" for a place. */
-export function itemText({ text, lines, detail }: Item, language: Language): string {
-  const all = lines.filter((line) => line > 0).map((line) => words(language, 'line', `${line}`));
-  const at = cut(all, language);
-  const place = text === undefined ? words(language, 'on', at) : at === '' ? text : `${text} (${at})`;
-  return detail === undefined ? place : `${place}: ${detail}`;
-}
-
-/** "a, b, c". A long list ends with the number of those that are left out. */
-export function listed(items: readonly Item[], language: Language): string {
-  return cut([...new Set(items.map((item) => itemText(item, language)))], language);
-}
-
-function cut(all: readonly string[], language: Language): string {
-  const rest = words(language, 'more', `${all.length - SHOWN}`);
-  return (all.length > MAX_ITEMS ? [...all.slice(0, SHOWN), rest] : all).join(', ');
-}
-
-export const bullets = (items: readonly Item[], language: Language): string =>
-  items.map((item) => `${'  '.repeat(item.depth ?? 0)}- ${itemText(item, language)}`).join('\n');
-
-/** A title with its items: in the sentence, or as a list if several have details. */
-export function sentence(title: string, items: readonly Item[], language: Language): string {
-  if (items.length > 1 && items.some(({ detail }) => detail !== undefined))
-    return `${title.replace(/:?$/, ':')}\n\n${bullets(items, language)}`;
-  return `${title} ${items.length > 0 ? listed(items, language) : words(language, 'none')}.`;
-}
-
-/** Joins sentences, or paragraphs if one of them has several lines. */
-export function joined(parts: readonly (string | undefined)[]): string {
+/** Joins sentences, or paragraphs if one of them has several lines. Undefined without any. */
+export function joined(parts: readonly (string | undefined)[]): string | undefined {
   const all = [...new Set(parts)].filter((part) => part !== undefined);
-  return all.join(all.some((part) => part.includes('\n')) ? '\n\n' : ' ');
+  return all.length > 0 ? all.join(all.some((part) => part.includes('\n')) ? '\n\n' : ' ') : undefined;
+}
+
+/** The name with its owner. If brackets are missing, a method may seem to belong to another class. */
+export const fullName = ({ name, owner }: Definition, { facts }: Source): string =>
+  quoted(owner === undefined || facts.broken ? name : `${owner}.${name}`);
+
+export const asItem = ({ name, line }: { name: string; line: number }): Item => ({ text: quoted(name), lines: [line] });
+
+/** One file with what it defines, and the sentences about it. */
+export class Source {
+  readonly document: SourceDocument;
+  readonly facts: Facts;
+  readonly language: Language;
+
+  constructor(document: SourceDocument, facts: Facts = NO_FACTS, language: Language = 'en') {
+    this.document = document;
+    this.facts = dataFacts(document) ?? facts;
+    this.language = language;
+  }
+
+  /** Whether the text has the name. */
+  has(name: string): boolean {
+    return name === '' || occursIn(this.document.lf, name);
+  }
+
+  /** All names of the file. */
+  get names(): Set<string> {
+    const { changes, definitions, fields, imports, localNames } = this.facts;
+    return new Set([
+      ...definitions.flatMap(({ name }) => [name, ...name.split('.')]),
+      ...[...fields, ...changes.writes, ...changes.throws].flatMap(({ name }) => name ?? []),
+      ...imports.flatMap(({ names }) => names),
+      ...localNames,
+    ]);
+  }
+
+  /** A sentence about a name, or about the file, with its items in it or as a list. `other` is the file, too. */
+  say(title: Title, about?: string, items?: readonly Item[], other?: string): string {
+    const path = quoted(this.document.path);
+    const said = words(this.language, title, about ?? path, other ?? path);
+    if (!items) return said;
+    const isList = items.some(({ text, detail, depth = 0 }) => depth > 0 || (detail && (text || items.length > 1)));
+    if (!isList && items.length <= MAX_INLINE) return `${said} ${this.listed(items) || this.say('none')}.`;
+    const bullets = items.map((item) => `${'  '.repeat(item.depth ?? 0)}- ${this.itemText(item)}`);
+    return `${said.replace(/:?$/, ':')}\n\n${bullets.join('\n')}`;
+  }
+
+  /** The same, or undefined without items. */
+  sayAny(title: Title, items: readonly Item[], about?: string): string | undefined {
+    return items.length > 0 ? this.say(title, about, items) : undefined;
+  }
+
+  /** "`flush` (line 3): detail", or "on line 3: detail" for a place. */
+  itemText({ text, lines, detail }: Item): string {
+    const all = lines.slice(0, MAX_LINES).map((line) => words(this.language, 'line', `${line}`));
+    if (lines.length > MAX_LINES) all.push(words(this.language, 'more', `${lines.length - MAX_LINES}`));
+    const at = all.join(', ');
+    const place = text === undefined ? words(this.language, 'on', at) : at === '' ? text : `${text} (${at})`;
+    return detail === undefined ? place : `${place}: ${detail}`;
+  }
+
+  /** "a, b, c". */
+  listed(items: readonly Item[]): string {
+    return items.map((item) => this.itemText(item)).join(', ');
+  }
+
+  /** That there may be more. Undefined if the file has no errors. */
+  partly(): string | undefined {
+    return this.facts.broken ? this.say('partly') : undefined;
+  }
+
+  /** "Functions" for `function`. In other languages, structs and enums are read as classes. */
+  titleOf(kind: Kind): string {
+    const [word = ''] = KINDS[kind === 'class' && this.facts.partial ? 'type' : kind][this.language].split('|');
+    return `${word.charAt(0).toUpperCase()}${word.slice(1)}`;
+  }
+
+  /** Few lines with their code, or more lines as one item. */
+  placesOf(lines: readonly number[]): Item[] {
+    const all = [...new Set(lines)].sort((a, b) => a - b);
+    if (all.length > MAX_PLACES) return [{ lines: all }];
+    const code = this.document.lf.split('\n');
+    return all.map((line) => ({ lines: [line], detail: quoted((code[line - 1] ?? '').trim()) }));
+  }
+
+  /** An item for each function and detail, with all its lines. */
+  byFunction(acts: readonly { line: number; within?: string | undefined; detail?: string | undefined }[]): Item[] {
+    const items = new Map<string, Item & { lines: number[] }>();
+    for (const { line, within, detail } of acts) {
+      const text = within === undefined ? this.say('outside') : quoted(within);
+      const item = items.get(`${text} ${detail}`) ?? { text, lines: [], detail };
+      items.set(`${text} ${detail}`, item);
+      if (!item.lines.includes(line)) item.lines.push(line);
+    }
+    return [...items.values()];
+  }
 }

@@ -2,10 +2,9 @@
  * What is read off the syntax trees of documents: definitions, outlines, summaries, and whether the text of a small
  * model names what is there. Does not parse documents and answers no messages.
  */
-import { commentAbout } from '../facts/answers.ts';
 import { type Asked, factOf, fromFiles, type KnownAnswer } from '../facts/ask.ts';
-import { headComment, leadingComment } from '../facts/extract/comments.ts';
-import { hasFacts, readFacts } from '../facts/extract/facts.ts';
+import { commentOf, headComment, leadingComment } from '../facts/extract/comments.ts';
+import { hasFacts, NO_FACTS, readFacts } from '../facts/extract/facts.ts';
 import type { Language } from '../facts/intents.ts';
 import type { SummarizeTask } from '../protocol/tasks.ts';
 import type { ChatOptions } from '../tasks/chatTask.ts';
@@ -51,9 +50,12 @@ export class FileFacts {
     const { lf, path } = document;
     if (at?.label === '') return leadingComment(lf.slice(at.start, at.end), path);
     if (!hasFacts(document)) return undefined;
-    const facts = at && this.of(document);
     if (!at) return headComment(lf, grammarFor(document) === 'python');
-    return facts && commentAbout({ intent: 'purpose', name: nameOf(at), within: at }, facts, lf);
+    const { definitions, partial } = this.of(document) ?? NO_FACTS;
+    const said = definitions
+      .filter(({ name, at: start = -1 }) => name === nameOf(at) && at.start <= start && start < at.end)
+      .map((each) => (each.broken ? undefined : commentOf(each, partial, lf)));
+    return new Set(said).size === 1 ? said[0] : undefined;
   }
 
   #outlineOf(documents: readonly SourceDocument[], language = this.language): KnownAnswer | undefined {

@@ -825,7 +825,7 @@ test('a question about a fact is answered from the syntax tree; another one is r
   });
   talk.post({ type: 'documentChanged', docId: 'p', version: 2, path: 'src/a.py', text: 'class Later: pass\n' });
   expect(done(await both)).toMatchObject({
-    text: 'Outline of `src/a.py`:\n\nFunctions:\n- `f` (line 1)\n\nClasses of `src/b.js`: `B` (line 1).',
+    text: 'Outline of `src/a.py`:\n\nFunctions: `f` (line 1).\n\nClasses of `src/b.js`: `B` (line 1).',
     source: 'files',
     diagnostics: [expect.stringContaining('src/a.py, src/b.js')],
   });

@@ -11,10 +11,12 @@ interface Write {
   name: string;
   /** From 1. */
   line: number;
-  /** The innermost named function around it, with its class. */
+  /** The innermost named function around it, with its class, or the class. */
   within?: string;
-  /** It gives a new variable or field its first value. */
-  declares: boolean;
+  /** `first`: it gives a new variable or field its first value. */
+  how: 'first' | 'assigned' | 'deleted';
+  /** The target as written, if it is a part of the name, or of another object than the function's own. */
+  as?: string;
 }
 
 interface Throw {
@@ -150,7 +152,7 @@ const isRead = (type: string): boolean =>
 /** Reads one node. Returns the place of its children. */
 function visit(node: Node, place: Place, found: Changes): Place {
   const { type } = node;
-  const { within, inner } = place;
+  const { within = place.owner, inner } = place;
   const at = { line: lineOf(node), ...(within === undefined ? {} : { within }) };
   // Ruby's bare `raise` is a name.
   if (type === 'identifier') {
@@ -159,20 +161,19 @@ function visit(node: Node, place: Place, found: Changes): Place {
     return place;
   }
   if (ARITHMETIC.has(type)) {
-    for (const name of arithmetic(node.text)) found.writes.push({ name, declares: false, ...at });
+    for (const name of arithmetic(node.text)) found.writes.push({ name, how: 'assigned', ...at });
     return place;
   }
   const thrown = thrownBy(node);
   if (thrown) found.throws.push({ ...at, inner, ...thrown });
   const targets = writtenBy(node);
-  for (const { target, declares } of targets)
-    for (const name of namesOf(target))
-      if (name.text !== '') found.writes.push({ name: bare(name.text), declares, ...at, line: lineOf(name) });
+  for (const { target, how } of targets)
+    for (const { name, ...as } of namesOf(target))
+      if (name.text !== '') found.writes.push({ name: bare(name.text), how, ...at, line: lineOf(name), ...as });
   if (FUNCTIONS.has(type)) return functionAt(node, place, found);
   if (CLASSES.has(type)) return classAt(node, place, found);
-  const [held] = HOLDERS.has(type) ? targetOf(node) : [];
-  const name = held && namesOf(held)[0];
-  return { ...place, held: name && bare(name.text) };
+  const [held] = HOLDERS.has(type) ? targetOf(node).flatMap(namesOf) : [];
+  return { ...place, held: held && bare(held.name.text) };
 }
 
 /** The names that `((total += 1))` of a shell writes. The tree has such code as words. */
@@ -268,12 +269,12 @@ function thrownName(value: Node | null): { name?: string } {
 }
 
 /** The nodes that a node writes. */
-function writtenBy(node: Node): { target: Node; declares: boolean }[] {
+function writtenBy(node: Node): { target: Node; how: Write['how'] }[] {
   const { type } = node;
   if (MAY_CHANGE.has(type)) {
     const target = node.childForFieldName('argument') ?? node.namedChild(0);
-    const changes = [node.child(0), node.child(node.childCount - 1)].some((word) => CHANGING.test(word?.type ?? ''));
-    return target && changes ? [{ target, declares: false }] : [];
+    const [word] = [node.child(0), node.child(node.childCount - 1)].filter((each) => CHANGING.test(each?.type ?? ''));
+    return target && word ? [{ target, how: word.type === 'delete' ? 'deleted' : 'assigned' }] : [];
   }
   const declares = !Object.hasOwn(WRITES, type);
   const field = WRITES[type] ?? DECLARES[type];
@@ -284,7 +285,8 @@ function writtenBy(node: Node): { target: Node; declares: boolean }[] {
   if (!target || (declares && MAY_LACK_VALUE.has(type) && !hasValue(node, target))) return [];
   // `x: int` in a Python class or function declares no value.
   if (type === 'assignment' && !node.childForFieldName('right')) return [];
-  return [{ target, declares: declares && !LIKE_ASSIGNMENTS.has(type) }];
+  const how = declares && !LIKE_ASSIGNMENTS.has(type) ? 'first' : 'assigned';
+  return [{ target, how: type === 'delete_statement' ? 'deleted' : how }];
 }
 
 /** C# writes the value of a variable without a field. */

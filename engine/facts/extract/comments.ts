@@ -89,13 +89,24 @@ const COMMENT_LINE = /^\s*(?:\/\/|\/\*|\*|#(?!\s*(?:include|define|if|ifdef|ifnd
 const ATTRIBUTE = /^\s*(?:#\[|@\w|\[\w)/;
 
 /** The first paragraph of the comment right above a row, in any language with `//`, `/*` or `#`. @param row from 0 */
-export function commentAbove(lines: readonly string[], row: number): string | undefined {
+function commentAbove(lines: readonly string[], row: number): string | undefined {
   let end = row;
   while (end > 0 && ATTRIBUTE.test(lines[end - 1] ?? '')) end--;
   let start = end;
   while (start > 0 && COMMENT_LINE.test(lines[start - 1] ?? '')) start--;
   const written = lines.slice(start, end).join('\n').trim();
   return written === '' ? undefined : firstParagraph(written, { from: 0, to: written.length });
+}
+
+/** The first paragraph of the comment of a definition. @param isPartial whether the facts have no comments */
+export function commentOf(
+  { doc, kind, line }: { doc?: Doc | undefined; kind: string; line: number },
+  isPartial: boolean,
+  text: string,
+): string | undefined {
+  if (isPartial) return commentAbove(text.split('\n'), line - 1);
+  // A comment at the top of a file describes the file, not a value below it.
+  return !doc || (doc.from === 0 && kind === 'value') ? undefined : firstParagraph(text.slice(doc.from, doc.to), doc);
 }
 
 /** The docstring of a Python function or class. */
@@ -132,7 +143,7 @@ const CODE =
   /[;{}]$|^(?:const|let|var|return|if|for|while|import|from|def|class|function|export|await|print)\b.*[({=:;]/;
 
 /** The first paragraph as one line. Undefined if it describes nothing. @param written with comment marks */
-export function firstParagraph(written: string, { docstring }: Doc): string | undefined {
+function firstParagraph(written: string, { docstring }: Doc): string | undefined {
   if (!docstring && NO_DESCRIPTION.test(written)) return undefined;
   const isBlock = written.startsWith('/*');
   const bare = docstring

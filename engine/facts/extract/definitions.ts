@@ -2,10 +2,11 @@
 import type { Node } from 'web-tree-sitter';
 import { type Returns, type ReturnStatements, headOf, heritageOf, type Parameter, parametersOf } from './members.ts';
 import { type Comments, type Doc, docstringOf } from './comments.ts';
+import type { EntryKind } from './entries.ts';
 import { isRequire } from './modules.ts';
 import { CLASSES, FUNCTIONS, namesIn, PATTERNS, type Place, present, typeText } from './tree.ts';
 
-type DefinitionKind = 'function' | 'method' | 'accessor' | 'class' | 'type' | 'namespace' | 'value';
+type DefinitionKind = 'function' | 'method' | 'accessor' | 'class' | 'type' | 'namespace' | 'value' | EntryKind;
 
 export interface Definition {
   kind: DefinitionKind;
@@ -14,8 +15,8 @@ export interface Definition {
   owner?: string;
   /** Inside a function or a namespace, so other files cannot see it. */
   local: boolean;
-  /** For a type that is an interface or an enum. */
-  word?: 'interface' | 'enum';
+  /** For a type that is an interface or an enum, and a key that is a table of TOML. */
+  word?: 'interface' | 'enum' | 'table';
   /** Declared with `const`; in Python, named in capitals. */
   constant?: true;
   /** Offsets of the declaration without its body. */
@@ -46,6 +47,8 @@ export interface Definition {
   functionAt?: number;
   /** It is a function or class that is the value of a variable or field. */
   held?: true;
+  /** Only for an entry of a data file: 0 at the top level. */
+  depth?: number;
 }
 
 const MEMBERS =

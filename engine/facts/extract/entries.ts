@@ -4,7 +4,7 @@
  */
 import { grammarFor } from '../../text/syntax/syntaxTrees.ts';
 
-type EntryKind = 'table' | 'view' | 'index' | 'trigger' | 'function' | 'type' | 'key' | 'heading';
+export type EntryKind = 'table' | 'view' | 'index' | 'trigger' | 'function' | 'type' | 'key' | 'heading';
 
 export interface Entry {
   kind: EntryKind;

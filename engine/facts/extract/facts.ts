@@ -17,6 +17,7 @@ import {
   parameterFields,
 } from './members.ts';
 import { Comments } from './comments.ts';
+import { entriesOf } from './entries.ts';
 import { type Definition, definitionsAt, localsAt, type Reading } from './definitions.ts';
 import { type Exports, ExportStatements, type Import, pythonImports, required, scriptImport } from './modules.ts';
 import { type Changes, changesOf, type Named } from './changes.ts';
@@ -37,6 +38,8 @@ export interface Facts {
   changes: Changes;
   /** Only functions, classes and changes are known. */
   partial: boolean;
+  /** Of a data file, such as JSON. Only definitions are known. */
+  isData?: true;
   /** The tree has errors, so lists may be incomplete. */
   broken: boolean;
 }
@@ -106,6 +109,18 @@ export function hasFacts(file: { path: string; language?: string | undefined }):
 /** The facts of a document. Undefined without a tree, or for a grammar whose facts are not known. */
 export function readFacts(syntax: Syntax, doc: SourceDocument): Facts | undefined {
   return syntax.read(doc, factsOf);
+}
+
+/** The entries of a data file as definitions. Undefined for a file of another kind. */
+export function dataFacts(doc: SourceDocument): Facts | undefined {
+  const definitions = entriesOf(doc)?.map(
+    ({ isTable, ...entry }): Definition => ({
+      ...entry,
+      ...(isTable ? { word: 'table' } : {}),
+      ...{ local: false, broken: false, brokenInside: false },
+    }),
+  );
+  return definitions && { ...NO_FACTS, definitions, partial: false, isData: true };
 }
 
 /** @param tree of `text`. Undefined for a grammar whose facts are not known. */

@@ -6,17 +6,12 @@ import type { Node } from 'web-tree-sitter';
 import { FUNCTIONS, NO_CODE, namesIn, PATTERNS, type Place, present, stringText } from './tree.ts';
 
 export interface Exported {
-  /** The name that other files import. '' if there is none. */
+  /** The name that other files import, or `module.exports`. */
   name: string;
-  /** Its name in this file, if known. */
-  local?: string;
   /** From 1. */
   line: number;
-  module?: string;
   /** `whole`: the value of `module.exports`. */
   as?: 'default' | 'whole';
-  /** Only for an export without a name. */
-  kind?: 'function' | 'class';
 }
 
 export interface Exports {
@@ -36,6 +31,8 @@ const isExports = (node: Node | null | undefined): boolean =>
   /^(identifier|member_expression)$/.test(node.type) &&
   node.endIndex - node.startIndex <= 'module.exports'.length &&
   /^(?:module\.)?exports$/.test(node.text);
+
+const CLASS = /^(abstract_)?class(_declaration)?$/;
 
 export class ExportStatements {
   readonly found: Exports;
@@ -73,28 +70,23 @@ export class ExportStatements {
     const line = node.startPosition.row + 1;
     const source = stringText(node.childForFieldName('source'));
     const parts = present(node.children);
-    const from = source === undefined ? {} : { module: source };
     const clause = parts.find(({ type }) => type === 'export_clause');
     const namespace = parts.find(({ type }) => type === 'namespace_export')?.firstNamedChild?.text;
     const declaration = node.childForFieldName('declaration');
-    const value = node.childForFieldName('value');
     if (clause) {
       for (const specifier of present(clause.namedChildren).filter(({ type }) => type === 'export_specifier')) {
         const local = specifier.childForFieldName('name')?.text ?? '';
         this.#add(this.found, {
           name: specifier.childForFieldName('alias')?.text ?? local,
-          local,
           line: specifier.startPosition.row + 1,
-          ...from,
         });
       }
-    } else if (namespace !== undefined) this.#add(this.found, { name: namespace, line, ...from });
+    } else if (namespace !== undefined) this.#add(this.found, { name: namespace, line });
     else if (source !== undefined) this.found.passedOn.push({ module: source, line });
-    else if (parts.some(({ type }) => type === 'default'))
-      this.#add(this.found, { name: 'default', line, ...this.#valueOf(declaration ?? value) });
+    else if (parts.some(({ type }) => type === 'default')) this.#add(this.found, { name: 'default', line });
     else if (declaration)
       for (const part of declaredBy(declaration))
-        this.#add(this.found, { name: part.text, local: part.text, line: part.startPosition.row + 1 });
+        this.#add(this.found, { name: part.text, line: part.startPosition.row + 1 });
     else if (parts.some(({ type }) => type === '=') && parts.some(({ type }) => type === 'identifier'))
       this.#whole(parts.find(({ type }) => type === 'identifier') as Node, line, this.found);
     else this.found.unclear = true;
@@ -110,16 +102,15 @@ export class ExportStatements {
     const line = node.startPosition.row + 1;
     if (inFunction || (isMember && name === undefined)) this.#assigned.unclear = true;
     else if (isMember) {
-      if (name !== undefined && name !== '__esModule')
-        this.#add(this.#assigned, { name, line, ...this.#valueOf(right) });
+      if (name !== undefined && name !== '__esModule') this.#add(this.#assigned, { name, line });
     } else if (right.type === 'object') for (const member of present(right.namedChildren)) this.#member(member);
     else this.#whole(right, line);
   }
 
   #whole(value: Node, line: number, into = this.#assigned): void {
-    const read = this.#valueOf(value);
-    if (read.local === undefined && read.kind === undefined) into.unclear = true;
-    else this.#add(into, { name: '', line, ...read, as: 'whole' });
+    const isKnown = value.type === 'identifier' || FUNCTIONS.test(value.type) || CLASS.test(value.type);
+    if (isKnown) this.#add(into, { name: 'module.exports', line, as: 'whole' });
+    else into.unclear = true;
   }
 
   /** A member of an exported object. */
@@ -133,21 +124,7 @@ export class ExportStatements {
     const line = node.startPosition.row + 1;
     if (node.type === 'comment') return;
     if (name === undefined) this.#assigned.unclear = true;
-    else if (node.type === 'shorthand_property_identifier') this.#add(this.#assigned, { name, local: name, line });
-    else this.#add(this.#assigned, { name, line, ...this.#valueOf(node.childForFieldName('value') ?? node) });
-  }
-
-  #valueOf(node: Node | null): Pick<Exported, 'local' | 'kind'> {
-    if (node?.type === 'identifier') return { local: node.text };
-    const kind =
-      node && FUNCTIONS.test(node.type)
-        ? 'function'
-        : node && /^(abstract_)?class(_declaration)?$/.test(node.type)
-          ? 'class'
-          : undefined;
-    // The name of a method belongs to its object.
-    const local = kind || node?.type.endsWith('_declaration') ? node?.childForFieldName('name') : null;
-    return { ...(local && node?.type !== 'method_definition' ? { local: local.text } : {}), ...(kind ? { kind } : {}) };
+    else this.#add(this.#assigned, { name, line });
   }
 
   /** Calls such as `Object.assign(exports, …)`. */
@@ -185,7 +162,7 @@ export class ExportStatements {
     for (const item of others.length > 0 ? [undefined] : items) {
       const name = stringText(item);
       if (name === undefined) this.found.unclear = true;
-      else this.#add(this.found, { name, local: name, line: (item as Node).startPosition.row + 1 });
+      else this.#add(this.found, { name, line: (item as Node).startPosition.row + 1 });
     }
   }
 

@@ -30,7 +30,7 @@ test.each([
   ['/where Basket.add', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
   ['/where `add()`', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
   ['/WHERE RATE ', '`RATE` is defined on line 5: `const RATE = 3;`.'],
-  ['/callers add', 'Callers of `add`: outside functions (line 6). A call on another object may be of another `add`.'],
+  ['/callers add', 'Callers of `add`:\n\n- outside functions (line 6): `….add`'],
   ['/where Gone.add', '`Basket.add` is defined on line 3: `add(item: string): void {}`.'],
   ['/where Basket.gone', '`gone` does not appear in `src/shop.ts`.'],
   ['/where item', '`item` appears on line 3: `add(item: string): void {}`.'],
@@ -58,14 +58,14 @@ load(5);
 });
 
 test('structs and enums of other languages are types', async () => {
-  const types = 'Types:\n- `Job` (line 2)';
+  const types = 'Types: `Job` (line 2).';
   expect(await ask('/outline', { 'a.go': 'package a\ntype Job struct{}\n' })).toBe(`Outline of \`a.go\`:\n\n${types}`);
   expect(await ask('Which classes are there?', { 'a.go': 'package a\ntype Job struct{}\n' })).toBe(
     'Types of `a.go`: `Job` (line 2).',
   );
   expect(await ask('Which classes are there?', { 'a.go': 'package a\ntype Celsius float64\n' })).toBeUndefined();
   expect(await ask('Which enums are there?', { 'a.py': 'class Color(Enum): pass\n' })).toBe(
-    'Outline of `a.py`:\n\nClasses:\n- `Color` (line 1)',
+    'Outline of `a.py`:\n\nClasses: `Color` (line 1).',
   );
 });
 
@@ -96,14 +96,14 @@ test('other messages that begin with a slash are no commands', () => {
 
 test('what is not read in a language is named, and the text is searched', async () => {
   const files = { 'main.go': 'package main\nfunc run() {}\n' };
-  const none = '`main.go`: this command reads TypeScript, JavaScript, Python.';
-  expect(await ask('/outline', files)).toBe('Outline of `main.go`:\n\nFunctions:\n- `run` (line 2)');
+  const none = 'This reads TypeScript, JavaScript, Python, not `main.go`.';
+  expect(await ask('/outline', files)).toBe('Outline of `main.go`:\n\nFunctions: `run` (line 2).');
   expect(await ask('/where run', files)).toBe('`run` is defined on line 2: `func run() {}`.');
   expect(await ask('/imports', files)).toBe(none);
-  expect(await ask('/signature run', files)).toBe(`${none}\n\n\`run\` is defined on line 2: \`func run() {}\`.`);
+  expect(await ask('/signature run', files)).toBe(`${none} \`run\` is defined on line 2: \`func run() {}\`.`);
   expect(await known('/where gone', { 'main.txt': 'run' })).toMatchObject({
     text: '`gone` does not appear in `main.txt`.',
-    note: 'from a text search in main.txt, not written by the model',
+    note: 'from the code of main.txt, not written by the model',
   });
   expect(await ask('/outline', { 'main.txt': 'run' })).toBe(none.replace('main.go', 'main.txt'));
 });
@@ -167,12 +167,12 @@ test('answers are in Portuguese for a Portuguese user', async () => {
     '/where',
   ].map((command) => ask(command, FILES, { language: 'pt' }));
   expect(await Promise.all(answers)).toEqual([
-    'Estrutura de `src/shop.ts`:\n\nClasses:\n- `Basket` (linha 2): `add` (linha 3)\n\nVariáveis:\n- `RATE` (linha 5)',
+    'Estrutura de `src/shop.ts`:\n\nClasses:\n\n- `Basket` (linha 2): `add` (linha 3)\n\nVariáveis: `RATE` (linha 5).',
     'Importações de `src/shop.ts`: `./money` (linha 1).',
     'A definição de `RATE` está na linha 5: `const RATE = 3;`.',
     '`gone` não aparece em `src/shop.ts`.',
-    'A assinatura de `add` está na linha 3: `add(item: string): void`.',
-    'Quem chama `add`: fora de funções (linha 6). Em outro objeto, a chamada pode ser de outro `add`.',
+    'A assinatura de `Basket.add` está na linha 3: `add(item: string): void`.',
+    'Quem chama `add`:\n\n- fora de funções (linha 6): `….add`',
     'Que nome? Escreva `/where NOME`.',
   ]);
 });

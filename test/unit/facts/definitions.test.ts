@@ -39,11 +39,11 @@ const LIMIT = 3;
   it.each<[string, string | undefined]>([
     [
       '/outline',
-      'Outline of `src/store.ts`:\n\nClasses:\n- `Store` (line 5): `#count` (line 6), `limit` (line 7), `constructor` (line 8), `size` (line 11), `flush` (line 14), `close` (line 18)\n\nFunctions:\n- `join` (line 21)\n- `take` (line 22)\n- `over` (line 23)\n\nTypes:\n- `Closable` (line 27): `close` (line 28)\n\nVariables:\n- `LIMIT` (line 30)',
+      'Outline of `src/store.ts`:\n\nClasses:\n\n- `Store` (line 5): `#count` (line 6), `limit` (line 7), `constructor` (line 8), `size` (line 11), `flush` (line 14), `close` (line 18)\n\nFunctions: `join` (line 21), `take` (line 22), `over` (line 23).\n\nTypes:\n\n- `Closable` (line 27): `close` (line 28)\n\nVariables: `LIMIT` (line 30).',
     ],
     [
       '/imports',
-      'Imports of `src/store.ts`: `node:fs` (line 1), `./row` (line 2), `./late` (line 16). It exports from `./other` (line 3).',
+      'Imports of `src/store.ts`: `node:fs` (line 1), `./row` (line 2), `./late` (line 16). It re-exports from `./other` (line 3).',
     ],
     ['/where LIMIT', '`LIMIT` is defined on line 30: `const LIMIT = 3;`.'],
     ['/where Line', '`Line` is imported from `./row` (line 2).'],
@@ -53,7 +53,7 @@ const LIMIT = 3;
     ['/where gone', '`gone` does not appear in `src/store.ts`.'],
     [
       '/signature flush',
-      'The signature of `flush` is on line 14: `flush(force?: boolean, ...rest: string[]): Promise<void>`.',
+      'The signature of `Store.flush` is on line 14: `flush(force?: boolean, ...rest: string[]): Promise<void>`.',
     ],
     [
       '/signature Store',
@@ -85,14 +85,17 @@ module.exports = class Queue extends Pool {
 };
 `;
   it.each<[string, string | undefined]>([
-    ['/outline', 'Outline of `lib/pool.js`:\n\nFunctions:\n- `load` (line 4)\n- `Pool` (line 7): `drain` (line 8)'],
+    ['/outline', 'Outline of `lib/pool.js`:\n\nFunctions:\n\n- `load` (line 4)\n- `Pool` (line 7): `drain` (line 8)'],
     ['/imports', 'Imports of `lib/pool.js`: `fs` (line 2), `path` (line 3), `late` (line 5).'],
     ['/where read', '`read` is imported from `fs` (line 2).'],
     [
       '/signature load',
       'The signature of `load` is on line 4: `exports.load = function load(file, { deep = true } = {}, done = () => {})`.',
     ],
-    ['/signature drain', 'The signature of `drain` is on line 8: `Pool.prototype.drain = function (now = false)`.'],
+    [
+      '/signature drain',
+      'The signature of `Pool.drain` is on line 8: `Pool.prototype.drain = function (now = false)`.',
+    ],
     ['/where drain', '`Pool.drain` is defined on line 8: `Pool.prototype.drain = function (now = false) {};`.'],
     [
       '/callers Pool',
@@ -130,7 +133,7 @@ LIMIT = 3
   it.each<[string, string | undefined]>([
     [
       '/outline',
-      'Outline of `src/reader.py`:\n\nClasses:\n- `Reader` (line 7): `depth` (line 8), `__init__` (line 10), `name` (line 14), `make` (line 18)\n\nFunctions:\n- `fetch` (line 21)\n\nVariables:\n- `LIMIT` (line 24)',
+      'Outline of `src/reader.py`:\n\nClasses:\n\n- `Reader` (line 7): `depth` (line 8), `__init__` (line 10), `name` (line 14), `make` (line 18)\n\nFunctions: `fetch` (line 21).\n\nVariables: `LIMIT` (line 24).',
     ],
     [
       '/imports',
@@ -142,12 +145,12 @@ LIMIT = 3
       '/signature Reader',
       'The signature of `Reader` is on line 10: `def __init__(self, path: str, *, mode="r", **options: Any) -> None`.',
     ],
-    ['/signature make', 'The signature of `make` is on line 18: `def make(cls_name, *args)`.'],
+    ['/signature make', 'The signature of `Reader.make` is on line 18: `def make(cls_name, *args)`.'],
     [
       '/signature fetch',
       'The signature of `fetch` is on line 21: `async def fetch(url: str, timeout: float = 5.0) -> "Any"`.',
     ],
-    ['/signature name', 'The signature of `name` is on line 14: `def name(self) -> str`.'],
+    ['/signature name', 'The signature of `Reader.name` is on line 14: `def name(self) -> str`.'],
     ['/callers fetch', 'Nothing in `src/reader.py` uses `fetch`.'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/reader.py': TEXT })).toBe(answer));
 });
@@ -169,16 +172,16 @@ class Box extends Base {
 class Plain { go() {} }
 `;
   it.each<[string, string | undefined]>([
-    ['What fields does `Row` have?', 'Fields of `Row`: `id` (line 1), `line` (line 1).'],
+    ['What fields does `Row` have?', 'Properties of `Row`: `id` (line 1), `line` (line 1).'],
     [
       'What fields does `Box` have?',
-      'Accessors of `Box`: `size` (line 12). Fields of `Box`: `count` (line 4), `width` (line 5), `run` (line 6), `late` (line 6), `path` (line 7), `kept` (line 12). `Box` extends `Base`.',
+      'Properties of `Box`: `count` (line 4), `width` (line 5), `run` (line 6), `late` (line 6), `path` (line 7), `size` (line 12), `kept` (line 12). Base classes of `Box`: `Base` (line 3). Inherited members are not listed.',
     ],
-    ['What fields does `Plain` have?', 'Fields of `Plain`: none.'],
+    ['What fields does `Plain` have?', 'Properties of `Plain`: none.'],
     ['What methods does `Row` have?', 'Methods of `Row`: `read` (line 1).'],
     [
       'What members does `Box` have?',
-      'Methods of `Box`: `constructor` (line 7). Accessors of `Box`: `size` (line 12). Fields of `Box`: `count` (line 4), `width` (line 5), `run` (line 6), `late` (line 6), `path` (line 7), `kept` (line 12). `Box` extends `Base`.',
+      'Methods of `Box`: `constructor` (line 7). Properties of `Box`: `count` (line 4), `width` (line 5), `run` (line 6), `late` (line 6), `path` (line 7), `size` (line 12), `kept` (line 12). Base classes of `Box`: `Base` (line 3). Inherited members are not listed.',
     ],
     ['What fields does `Pair` have?', undefined],
   ])('%s', async (question, answer) => expect(await ask(question, { 'a.ts': TEXT })).toBe(answer));
@@ -190,19 +193,19 @@ describe('fields that methods assign', () => {
       'class Pool:\n    a, b = 1, 2\n',
       'a.py',
       'What fields does `Pool` have?',
-      'Fields of `Pool`: `a` (line 2), `b` (line 2).',
+      'Properties of `Pool`: `a` (line 2), `b` (line 2).',
     ],
     [
       'interface Pool { on: { click: string }; get size(): number }\n',
       'a.ts',
       'What fields does `Pool` have?',
-      'Accessors of `Pool`: `size` (line 1). Fields of `Pool`: `on` (line 1).',
+      'Properties of `Pool`: `on` (line 1), `size` (line 1).',
     ],
     [
       'class Pool {\n  constructor(size) {\n    this.size = size;\n    const add = () => { this.all ??= []; };\n  }\n}\n',
       'a.js',
       'What fields does `Pool` have?',
-      'Fields of `Pool`: `size` (line 3), `all` (line 4).',
+      'Properties of `Pool`: `size` (line 3), `all` (line 4).',
     ],
     [
       'class Pool {\n  constructor(options) {\n    Object.assign(this, options);\n  }\n}\n',
@@ -214,21 +217,28 @@ describe('fields that methods assign', () => {
       'class Pool {\n  go() { [this.a, { b: this.b }] = pair; }\n}\nPool.limit = 3;\nPool.make = () => 1;\nother.size = 2;\n',
       'a.js',
       'What fields does `Pool` have?',
-      'Fields of `Pool`: `a` (line 2), `b` (line 2), `limit` (line 4).',
+      'Properties of `Pool`: `a` (line 2), `b` (line 2), `limit` (line 4).',
     ],
     [
       'class Pool {\n  on = () => 1;\n  constructor(private size: number) { this.all = []; this.last = 1; }\n  set last(value) {}\n}\n',
       'a.ts',
       'Which fields are there?',
-      'Outline of `a.ts`:\n\nClasses:\n- `Pool` (line 1): `on` (line 2), `constructor` (line 3), `last` (line 4)',
+      'Outline of `a.ts`:\n\nClasses:\n\n- `Pool` (line 1): `on` (line 2), `constructor` (line 3), `last` (line 4)',
     ],
     [
       'class Pool:\n    @classmethod\n    def make(cls):\n        cls.made, (cls.x, other.y) = 1, (2, 3)\nPool.limit = 3\n',
       'a.py',
       'What fields does `Pool` have?',
-      'Fields of `Pool`: `made` (line 4), `x` (line 4), `limit` (line 5).',
+      'Properties of `Pool`: `made` (line 4), `x` (line 4), `limit` (line 5).',
     ],
   ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
+});
+
+it('an outline has a method whose name a variable has, too', async () => {
+  const text = 'var drain = 1;\nfunction Pool() {}\nPool.prototype.drain = function () {};\n';
+  expect(await ask('/outline', { 'a.js': text })).toBe(
+    'Outline of `a.js`:\n\nFunctions:\n\n- `Pool` (line 2): `drain` (line 3)\n\nVariables: `drain` (line 1).',
+  );
 });
 
 it.each<[string, string, string]>([
@@ -269,7 +279,7 @@ describe('calls by name', () => {
       'from a import load\n@load(1)\ndef f():\n    return self.load()\n',
       'a.py',
       '/callers self.load',
-      'Callers of `load`: `f` (line 4).',
+      'Callers of `load`: outside functions (line 2), `f` (line 4). Its name also appears on line 1: `from a import load`.',
     ],
   ])('%j', async (text, path, question, answer) => expect(await ask(question, { [path]: text })).toBe(answer));
 });
@@ -285,7 +295,7 @@ describe('a file with syntax errors', () => {
   it.each<[string, string | undefined]>([
     [
       '/outline',
-      'Outline of `a.ts`:\n\nClasses:\n- `Half` (line 1): `one` (line 2)\n\nThe file has syntax errors: there may be more.',
+      'Outline of `a.ts`:\n\nClasses:\n\n- `Half` (line 1): `one` (line 2)\n\nThe file has syntax errors: there may be more.',
     ],
     ['/signature last', '`last` appears on line 5: `last() { return 1; }`.'],
     ['/callers last', '`last` appears on line 5: `last() { return 1; }`.'],
@@ -293,7 +303,7 @@ describe('a file with syntax errors', () => {
     ['Which class does `one` belong to?', '`one` is defined on line 2: `one(x) {`.'],
     [
       'Which functions are defined?',
-      'Outline of `a.ts`:\n\nClasses:\n- `Half` (line 1): `one` (line 2)\n\nThe file has syntax errors: there may be more.',
+      'Outline of `a.ts`:\n\nClasses:\n\n- `Half` (line 1): `one` (line 2)\n\nThe file has syntax errors: there may be more.',
     ],
   ])('%s', async (question, answer) => expect(await ask(question, { 'a.ts': TEXT })).toBe(answer));
 });
@@ -307,6 +317,6 @@ class Box(Base, \\
 `;
   it.each<[string, string | undefined]>([
     ['/signature show', 'The signature of `show` is on line 1: `def show(a, \\ b=1)`.'],
-    ['What does Box extend?', '`Box` extends `Base`, `Other`.'],
+    ['What does Box extend?', 'Base classes of `Box`: `Base` (line 4), `Other` (line 4).'],
   ])('%s', async (question, answer) => expect(await ask(question, { 'a.py': TEXT })).toBe(answer));
 });

@@ -81,7 +81,7 @@ describe('answers', () => {
   const YAML = { 'deploy.yaml': 'version: 1\nservices:\n  web:\n    image: x\n  db:\n' };
   const MD = { 'docs/guide.md': '# Guide\n\n## Use\n' };
   /** Instead of a list that would be empty. */
-  const OUTLINE = 'Outline of `db/schema.sql`:\n\nTables:\n- `a` (line 2)\n- `s.c` (line 3)\n\nViews:\n- `v` (line 4)';
+  const OUTLINE = 'Outline of `db/schema.sql`:\n\nTables: `a` (line 2), `s.c` (line 3).\n\nViews: `v` (line 4).';
   const TABLES = 'Tables of `db/schema.sql`: `a` (line 2), `s.c` (line 3).';
   it.each<[string, Record<string, string>, unknown]>([
     ['Which tables are defined here?', SQL, TABLES],
@@ -95,19 +95,19 @@ describe('answers', () => {
     [
       'What does this file define?',
       MD,
-      'Outline of `docs/guide.md`:\n\nHeadings:\n- `Guide` (line 1)\n  - `Use` (line 3)',
+      'Outline of `docs/guide.md`:\n\nHeadings:\n\n- `Guide` (line 1)\n  - `Use` (line 3)',
     ],
     ['Which headings are there?', SQL, OUTLINE],
     ['Which columns does a have?', SQL, undefined],
     [
       'What are the top-level keys?',
       YAML,
-      'Keys of `deploy.yaml` at the top level: `version` (line 1), `services` (line 2).',
+      'Outline of `deploy.yaml`:\n\nKeys:\n\n- `version` (line 1)\n- `services` (line 2)\n  - `web` (line 3)\n  - `db` (line 5)',
     ],
     [
       'Quais são as chaves?',
       YAML,
-      'Chaves de `deploy.yaml` no nível do arquivo: `version` (linha 1), `services` (linha 2).',
+      'Estrutura de `deploy.yaml`:\n\nChaves:\n\n- `version` (linha 1)\n- `services` (linha 2)\n  - `web` (linha 3)\n  - `db` (linha 5)',
     ],
     ['Where is web defined?', YAML, '`web` is defined on line 3: `web:`.'],
     ['Which tables are defined?', YAML, expect.stringMatching(/^Outline of `deploy.yaml`:\n\nKeys:/)],
@@ -115,7 +115,7 @@ describe('answers', () => {
     ['Where is the section Use?', MD, '`Use` is defined on line 3: `## Use`.'],
     ['How many tables are there?', SQL, TABLES],
     ['Which tables are there?', { 'a.toml': 'x = 1\n[a]\n[[b]]\n' }, 'Tables of `a.toml`: `a` (line 2), `b` (line 3).'],
-    ['Which tables are there?', { 'a.toml': 'x = 1\n' }, 'Outline of `a.toml`:\n\nKeys:\n- `x` (line 1)'],
+    ['Which tables are there?', { 'a.toml': 'x = 1\n' }, 'Outline of `a.toml`:\n\nKeys: `x` (line 1).'],
     ['Where is `runs-on`?', { 'a.yml': 'runs-on: x\n' }, '`runs-on` is defined on line 1: `runs-on: x`.'],
     ['Which headings does this file have?', MD, 'Headings of `docs/guide.md`: `Guide` (line 1), `Use` (line 3).'],
     ['Quais títulos há?', MD, 'Títulos de `docs/guide.md`: `Guide` (linha 1), `Use` (linha 3).'],
@@ -124,10 +124,10 @@ describe('answers', () => {
 
   test('outlines have all entries with their depth', async () => {
     expect(await ask('/outline', YAML)).toBe(
-      'Outline of `deploy.yaml`:\n\nKeys:\n- `version` (line 1)\n- `services` (line 2)\n  - `web` (line 3)\n  - `db` (line 5)',
+      'Outline of `deploy.yaml`:\n\nKeys:\n\n- `version` (line 1)\n- `services` (line 2)\n  - `web` (line 3)\n  - `db` (line 5)',
     );
     expect(await ask('What is this file for?', MD)).toBe(
-      'Outline of `docs/guide.md`:\n\nHeadings:\n- `Guide` (line 1)\n  - `Use` (line 3)',
+      'Outline of `docs/guide.md`:\n\nHeadings:\n\n- `Guide` (line 1)\n  - `Use` (line 3)',
     );
     expect((await known('/outline', SQL))?.note).toBe('from the code of db/schema.sql, not written by the model');
   });

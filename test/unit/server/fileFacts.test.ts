@@ -41,7 +41,7 @@ test('the declaration replaces that of a function, and a refusal that of a selec
   const start = CODE.indexOf('add(');
   const range = { start, end: start + 20 };
   expect(summary('Calls `total`.', { ...range, label: 'add' })).toMatchObject({
-    text: 'The signature of `add` is on line 2: `add(item: string)`.',
+    text: 'The signature of `Basket.add` is on line 2: `add(item: string)`.',
     source: 'files',
   });
   expect(summary('Adds an item.', { ...range, label: 'add' }).source).toBeUndefined();
