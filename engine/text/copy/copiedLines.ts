@@ -24,9 +24,10 @@ export function placesOf(lines: readonly string[], texts: readonly string[]): Co
   const found: CopiedFrom[] = [];
   for (const text of texts)
     for (let at = text.indexOf(first); at >= 0 && found.length < MAX_PLACES; at = text.indexOf(first, at + 1)) {
-      const lineStart = text.lastIndexOf('\n', at) + 1;
-      if (text.slice(lineStart, at).trim() === '' && follows(text, lineStart, lines))
-        found.push({ text, at: lineStart });
+      let lineStart = at;
+      while (lineStart > 0 && /[^\S\n]/.test(text[lineStart - 1] as string)) lineStart--;
+      const isLineStart = lineStart === 0 || text[lineStart - 1] === '\n';
+      if (isLineStart && follows(text, lineStart, lines)) found.push({ text, at: lineStart });
     }
   return found;
 }

@@ -16,10 +16,11 @@ const MODULE = /(?:\bfrom\s+|\bimport\s+|\brequire\(\s*|\bimport\(\s*)(['"])([^'
 /** Names between the brackets of an import, or of a `require` whose result is taken apart. */
 const NAMES =
   /^\s*import\s+(?:type\s+)?(?:[\w$]+\s*,\s*)?\{([^{}]*)\}\s*from\b|^\s*(?:const|let|var)\s*\{([^{}]*)\}\s*=\s*require\(/;
-/** What an import binds, and from where. */
-const IMPORTS = /\b(?:import|export)\s+(?:type\s+)?([\w$*{},\s]+?)\s+from\s*(['"])([^'"\n]+)\2/g;
+/** What an import binds, and from where, also in comments. No part may run over the beginning of the next one, or time is quadratic. */
+const IMPORTS =
+  /\b(?:import|export)\s+(?:type\s+)?((?:[\w$]+\s*,\s*)?(?:\{[\w$*,\s]*\}|\*\s*as\s+[\w$]+)|[\w$]+|\*)\s*\bfrom\s*(['"])([^'"\n]+)\2/g;
 const REQUIRES = /\b(?:const|let|var)\s+([\w$]+|\{[\w$,:\s]*\})\s*=\s*require\((['"])([^'"\n]+)\2/g;
-const PYTHON_IMPORTS = /^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[\w, \t]+)/gm;
+const PYTHON_IMPORTS = /^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^()]*\)|[\w, \t]+)/gm;
 /** Longer lines are generated. In characters. */
 const MAX_LINE = 500;
 
