@@ -34,7 +34,8 @@ const minCopies = (period: number, unit: () => string): number =>
         ? 16 / period
         : Math.max(12, 48 / period);
 
-const OPERATORS = /(?:[\s,]|=>|&&|\|\||\?\?|(?<=\s)[-+%=?|]|(?<!:):)+$/;
+/** What a cut text may not end with. The arrow of a function stays, because its body may follow by hand. */
+const OPERATORS = /(?:[\s,]|&&|\|\||\?\?|(?<=\s)[-+%=?|]|(?<!:):)+$/;
 
 interface Cut {
   text: string;

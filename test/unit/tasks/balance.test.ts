@@ -20,7 +20,7 @@ describe('the line stays balanced', () => {
     ['reducer(state, {| });', 'type: ADD, toast);', 'type: ADD, toast'],
     ['const x = [|];', 'a, f(b));', 'a, f(b)'],
     ['const x = [|];', 'a, { b', 'a'],
-    ['log(|);', "'a' + event => { x", "'a' + event"],
+    ['log(|);', "'a' + event => { x", "'a' + event =>"],
     ['function run(|) {', 'thing: ', 'thing'],
     ['point = (|)', 'a, ', 'a, '],
     ['r.HandleFunc("/", func(|) {', 'rw http.ResponseWriter)', 'rw http.ResponseWriter'],
