@@ -1,0 +1,164 @@
+/* Random models and texts for fuzz.c. The same seed gives the same case on every platform. Runs nothing. */
+#pragma once
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../step.h"
+
+enum { MAX_LAYERS = 3, MAX_SEQUENCES = 3, MAX_LENGTH = 96, MAX_TOKENS = MAX_SEQUENCES * MAX_LENGTH, MAX_BUFFERS = 512 };
+
+static uint64_t state;
+static uint64_t next_random(void) {
+  uint64_t z = state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+static int below(int n) { return (int)((next_random() >> 33) % (uint64_t)n); }
+static int between(int from, int to) { return from + below(to - from + 1); }
+static int percent(int n) { return below(100) < n; }
+/** From -1 to 1. */
+static float unit(void) { return (float)(below(1 << 24) - (1 << 23)) / (1 << 23); }
+static float power_of_two(int exponent) { return exponent < 0 ? 1 / (float)(1 << -exponent) : (float)(1 << exponent); }
+static int pad(int n, int to) { return (n + to - 1) / to * to; }
+
+static void *buffers[MAX_BUFFERS];
+static int numBuffers;
+/** Exactly `size` bytes of zeros until free_all. Often not aligned to vectors, as in a weight file. */
+static void *take(size_t size) {
+  const size_t shift = 4 * below(4);
+  char *base = numBuffers < MAX_BUFFERS ? calloc(1, size + shift) : 0;
+  if (!base) {
+    fprintf(stderr, "no memory for %zu bytes\n", size);
+    exit(2);
+  }
+  buffers[numBuffers++] = base;
+  return base + shift;
+}
+static void free_all(void) {
+  while (numBuffers > 0) free(buffers[--numBuffers]);
+}
+
+static float *random_floats(int n, int wide, float size, float middle) {
+  float *out = take(sizeof(float) * wide);
+  for (int i = 0; i < n; i++) out[i] = middle + size * unit();
+  return out;
+}
+
+/** Eight codes from -most to most. */
+static void random_codes(int8_t out[8], int most) {
+  const uint64_t bits = next_random();
+  memcpy(out, &bits, 8);
+  for (int i = 0; i < 8; i++) out[i] = most < 127 ? out[i] % (most + 1) : out[i] == -128 ? -127 : out[i];
+}
+
+static void fill8(int8_t *weights, const Linear *m, int rows, int width, int most) {
+  int8_t codes[8] = {0};
+  for (int row = 0; row < rows; row++)
+    for (int i = 0; i < width; i++) {
+      if (i % 8 == 0) random_codes(codes, most);
+      weights[((size_t)(row / GROUP) * (m->width / 4) + i / 4) * 4 * GROUP + row % GROUP * 4 + i % 4] = codes[i % 8];
+    }
+}
+
+static void fill4(uint8_t *weights, const Linear *m, int rows, int width, int most) {
+  const int vectors = m->width / 8;
+  int8_t codes[8] = {0};
+  memset(weights, 0x88, (size_t)m->groups * GROUP * m->width / 2);
+  for (int row = 0; row < rows; row++)
+    for (int i = 0; i < width; i++) {
+      if (i % 8 == 0) random_codes(codes, most);
+      uint8_t *at = weights + ((size_t)(row / GROUP) * vectors + i / 8) * 4 * GROUP + row % GROUP * 4 + i % 4;
+      const int nibble = most < 8 ? 8 + codes[i % 8] : codes[i % 8] & 0x0f;
+      *at = i % 8 >= 4 ? (*at & 0x0f) | nibble << 4 : (*at & 0xf0) | nibble;
+    }
+}
+
+static Linear random_linear(int bits, int rows, int width, int hasBias, int most) {
+  Linear m = {.bits = bits, .groups = pad(rows, GROUP) / GROUP, .width = pad(width, bits == 8 ? 16 : BLOCK4)};
+  const int blocks = bits == 8 ? 1 : m.width / BLOCK4, outputs = m.groups * GROUP;
+  void *weights = take((size_t)outputs * m.width * bits / 8);
+  if (bits == 8) fill8(weights, &m, rows, width, most);
+  else fill4(weights, &m, rows, width, most);
+  const float size = power_of_two(between(-11, -6)) * (bits == 8 ? 1 : 16);
+  m.weights = weights;
+  m.scales = random_floats(outputs * blocks, outputs * blocks, size / 2, size);
+  if (hasBias) m.bias = random_floats(rows, outputs, power_of_two(between(-6, 1)), 0);
+  return m;
+}
+
+static void random_layer(Layer *layer, const Model *m, int attentionBits, int ffnBits, int hasBias, int hasNorm) {
+  const int queries = m->heads * m->headSize, keys = m->kvHeads * m->headSize, hidden = m->hidden;
+  // A layer of zeros has neither largest code nor attention.
+  const int most = percent(4) ? 0 : percent(10) ? 1 : 127;
+  layer->norm1 = random_floats(hidden, pad(hidden, GROUP), 1, 1);
+  layer->norm2 = random_floats(hidden, pad(hidden, GROUP), 1, 1);
+  layer->qkNorm = hasNorm ? random_floats(queries + keys, queries + keys, 1, 1) : 0;
+  layer->keyBias = percent(35) ? random_floats(keys, keys, power_of_two(between(-3, 5)), 0) : 0;
+  layer->qkv = random_linear(attentionBits, queries + 2 * keys, hidden, hasBias, most);
+  layer->o = random_linear(attentionBits, hidden, queries, hasBias, 127);
+  layer->gate = random_linear(ffnBits, m->ffn, hidden, hasBias, 127);
+  layer->up = random_linear(ffnBits, m->ffn, hidden, hasBias, 127);
+  layer->down = random_linear(ffnBits, hidden, m->ffn, hasBias, 127);
+}
+
+static Model random_model(void) {
+  const int isLarge = percent(4), isWide = percent(15);
+  const int groups = isWide ? between(1, 2) : percent(85) ? between(1, 3) : between(4, 8);
+  // One statement each: the order within an initializer is the compiler's choice.
+  Model m = {.epsilon = 1e-5f};
+  m.numLayers = percent(50) ? 1 : between(2, MAX_LAYERS);
+  m.hidden = between(1, isLarge ? 300 : 64);
+  m.kvHeads = isWide || percent(60) ? 1 : between(2, 3);
+  m.headSize = 4 * (isWide ? between(9, 40) : between(1, 8));
+  m.ffn = between(1, isLarge ? 500 : 96);
+  m.vocab = between(1, isLarge ? 700 : 80);
+  m.heads = m.kvHeads * groups;
+  int16_t *embedding = take(sizeof(int16_t) * m.vocab * m.hidden);
+  for (int i = 0; i < m.vocab * m.hidden; i++) embedding[i] = (int16_t)between(-32767, 32767);
+  m.embedding = embedding;
+  m.embeddingScales = random_floats(m.vocab, m.vocab, power_of_two(-17), power_of_two(-16));
+  m.norm = random_floats(m.hidden, pad(m.hidden, GROUP), 1, 1);
+  m.head = random_linear(percent(50) ? 8 : 4, m.vocab, m.hidden, 0, 127);
+  m.layers = take(sizeof(Layer) * m.numLayers + 8);
+  m.layers = (Layer *)(((uintptr_t)m.layers + 7) / 8 * 8);
+  const int attentionBits = percent(60) ? 8 : 4, ffnBits = percent(60) ? 8 : 4, hasBias = percent(50);
+  const int hasNorm = percent(40);
+  for (int l = 0; l < m.numLayers; l++) random_layer(m.layers + l, &m, attentionBits, ffnBits, hasBias, hasNorm);
+  return m;
+}
+
+/** Sequences that may begin with tokens of an earlier one. */
+typedef struct {
+  int numTokens, numSequences;
+  int ids[MAX_TOKENS], positions[MAX_TOKENS];
+  /** Of each sequence: its length, how many tokens are another's, which one, and the tokens. */
+  int lengths[MAX_SEQUENCES], forks[MAX_SEQUENCES], parents[MAX_SEQUENCES], tokens[MAX_SEQUENCES][MAX_LENGTH];
+  /** [MAX_LENGTH][headSize / 2], of each position. */
+  float *cos, *sin;
+} Text;
+
+static void random_text(Text *text, const Model *m) {
+  const int half = m->headSize / 2;
+  text->numTokens = 0;
+  text->numSequences = percent(50) ? 1 : between(2, MAX_SEQUENCES);
+  text->cos = random_floats(MAX_LENGTH * half, MAX_LENGTH * half, 1, 0);
+  text->sin = random_floats(MAX_LENGTH * half, MAX_LENGTH * half, 1, 0);
+  for (int s = 0; s < text->numSequences; s++) {
+    const int isForked = s > 0 && percent(40), parent = isForked ? below(s) : 0;
+    const int most = text->lengths[parent] < MAX_LENGTH / 2 ? text->lengths[parent] : MAX_LENGTH / 2;
+    const int fork = isForked ? between(1, most) : 0;
+    const int more = percent(8) && m->hidden <= 64 ? between(1, MAX_LENGTH / 2) : between(1, 10);
+    text->parents[s] = parent;
+    text->forks[s] = fork;
+    text->lengths[s] = fork + more;
+    for (int i = 0; i < fork; i++) text->tokens[s][i] = text->tokens[parent][i];
+    for (int i = fork; i < fork + more; i++) {
+      const int token = text->numTokens++;
+      text->tokens[s][i] = token;
+      text->positions[token] = i;
+      text->ids[token] = below(m->vocab);
+    }
+  }
+}

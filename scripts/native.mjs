@@ -1,0 +1,174 @@
+// Compiles engine/native (C, Node-API) with a pinned zig for all platforms into engine/native/prebuilt/.
+// --check compares with the files there instead; --target NAME takes one platform; --sanitize tests the C code.
+import { spawnSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { parseArgs } from 'node:util';
+import { include_dir } from 'node-api-headers';
+
+const ZIG_VERSION = '0.17.1';
+const ROOT = path.resolve(import.meta.dirname, '..');
+const SOURCES = path.join(ROOT, 'engine/native');
+const PREBUILT = path.join(SOURCES, 'prebuilt');
+
+/** Products and sums are never fused, so all platforms give the same bits. Nothing names a folder or a time. */
+const FLAGS = ['-std=gnu11', '-ffp-contract=off', '-fno-math-errno', '-Wall', '-Wextra', '-Werror'];
+const RELEASE = [
+  ...FLAGS,
+  '-g0',
+  '-fno-sanitize=all',
+  '-fvisibility=hidden',
+  '-ffunction-sections',
+  '-fdata-sections',
+  '-fno-ident',
+  '-isystem',
+  include_dir,
+];
+const SHARED = ['addon.c', 'kernels.c', 'threads.c', 'file.c'];
+
+/** step.c once per instruction set. `zig` and `cc` (gcc, clang) name it differently. `plain` is seldom used: small. */
+const X64 = {
+  plain: { zig: ['-Os', '-mcpu=x86_64_v2'], cc: ['-march=x86-64-v2'] },
+  avx2: { zig: ['-O3', '-mcpu=x86_64_v3'], cc: ['-march=x86-64-v3'] },
+  avxvnni: { zig: ['-O3', '-mcpu=x86_64_v3+avxvnni'], cc: ['-march=x86-64-v3', '-mavxvnni'] },
+  avx512vnni: {
+    zig: ['-O3', '-mcpu=x86_64_v4+avx512vnni+avx512vbmi', '-mprefer-vector-width=512'],
+    cc: ['-march=x86-64-v4', '-mavx512vnni', '-mavx512vbmi', '-mprefer-vector-width=512'],
+  },
+};
+const ARM64 = {
+  plain: { zig: ['-Os', '-mcpu=generic'], cc: [] },
+  dotprod: { zig: ['-O3', '-mcpu=generic+dotprod'], cc: ['-march=armv8-a+dotprod'] },
+};
+const ELF = { compile: ['-fPIC'], link: ['-lpthread', '-Wl,--gc-sections'] };
+const PE = { compile: [], link: ['-Wl,--gc-sections'] };
+const MACH_O = { compile: ['-fPIC'], link: ['-Wl,-undefined,dynamic_lookup', '-Wl,-dead_strip'] };
+const TARGETS = {
+  'linux-x64': { triple: 'x86_64-linux-gnu.2.28', kernels: X64, format: ELF },
+  'linux-arm64': { triple: 'aarch64-linux-gnu.2.28', kernels: ARM64, format: ELF },
+  'win32-x64': { triple: 'x86_64-windows-gnu', kernels: X64, format: PE },
+  'win32-arm64': { triple: 'aarch64-windows-gnu', kernels: ARM64, format: PE },
+  'darwin-arm64': { triple: 'aarch64-macos.11.0', kernels: ARM64, format: MACH_O },
+};
+
+/** @throws Error if the command fails */
+function run(command, args, cwd = SOURCES) {
+  // The linker for Windows writes this time into the file.
+  const env = { ...process.env, SOURCE_DATE_EPOCH: '0' };
+  const { status, error } = spawnSync(command, args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? `exit ${status}`}`);
+}
+
+/** The path of zig. Installs it into .cache first if it is not there. */
+function installedZig() {
+  const folder = path.join(ROOT, '.cache', `zig-${ZIG_VERSION}`);
+  if (!existsSync(folder)) {
+    const partial = `${folder}.partial`;
+    rmSync(partial, { recursive: true, force: true });
+    mkdirSync(partial, { recursive: true });
+    const pip = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--target', partial, `ziglang==${ZIG_VERSION}`];
+    run(process.platform === 'win32' ? 'python' : 'python3', pip);
+    renameSync(partial, folder);
+  }
+  return path.join(folder, 'ziglang', process.platform === 'win32' ? 'zig.exe' : 'zig');
+}
+
+/** Compiles and links `target` into `folder`. Returns the path of the library. */
+function build(zig, target, folder) {
+  const { triple, kernels, format } = TARGETS[target];
+  const objects = [];
+  const compile = (source, name, flags) => {
+    objects.push(`${target}-${name}.o`);
+    const output = path.join(folder, objects.at(-1));
+    run(zig, ['cc', '-target', triple, ...RELEASE, ...format.compile, ...flags, '-c', source, '-o', output]);
+  };
+  for (const [name, { zig: flags }] of Object.entries(kernels)) compile('step.c', name, flags);
+  const base = kernels.plain.zig.filter((flag) => flag.startsWith('-mcpu'));
+  for (const source of SHARED) compile(source, source, ['-O2', ...base]);
+  // In the folder, because the library for macOS has the path that is given here.
+  const library = `${target}.node`;
+  run(zig, ['cc', '-target', triple, '-shared', '-g0', '-s', ...objects, ...format.link, '-o', library], folder);
+  return path.join(folder, library);
+}
+
+function inTemporaryFolder(use) {
+  const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-native-'));
+  try {
+    return use(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** What differs between a new build and the file that is checked in, or null. */
+function difference(target, library) {
+  const checkedIn = path.join(PREBUILT, `${target}.node`);
+  if (!existsSync(checkedIn)) return `${target}: not checked in`;
+  const [expected, actual] = [readFileSync(checkedIn), readFileSync(library)];
+  if (expected.equals(actual)) return null;
+  if (expected.length !== actual.length) return `${target}: ${actual.length} bytes instead of ${expected.length}`;
+  return `${target}: differs from byte ${expected.findIndex((byte, i) => byte !== actual[i])}`;
+}
+
+function buildAll(targets, isCheck) {
+  const zig = installedZig();
+  inTemporaryFolder((folder) => {
+    for (const target of targets) {
+      const library = build(zig, target, folder);
+      if (!isCheck) {
+        mkdirSync(PREBUILT, { recursive: true });
+        cpSync(library, path.join(PREBUILT, `${target}.node`));
+        console.log(`${target}: ${readFileSync(library).length} bytes`);
+        continue;
+      }
+      const found = difference(target, library);
+      if (!found) continue;
+      console.error(found);
+      process.exitCode = 1;
+    }
+  });
+}
+
+/** The test program, compiled with `compiler` and its `form` of kernel flags. */
+function fuzzProgram(compiler, form, kernels, flags, program) {
+  const objects = [];
+  const compile = (source, name, more) => {
+    objects.push(`${program}-${name}.o`);
+    run(compiler[0], [...compiler.slice(1), ...FLAGS, ...flags, ...more, '-c', source, '-o', objects.at(-1)]);
+  };
+  for (const [name, kernel] of Object.entries(kernels)) {
+    compile('step.c', name, [...kernel[form].filter((flag) => !flag.startsWith('-O')), '-O2']);
+  }
+  for (const source of ['kernels.c', 'threads.c', 'test/fuzz.c']) compile(source, path.basename(source), ['-O2']);
+  run(compiler[0], [...compiler.slice(1), ...flags, ...objects, '-lpthread', '-o', program]);
+}
+
+/** Memory and undefined behaviour with a compiler of the system: zig has no such libraries. Threads with zig. */
+function sanitize(cases) {
+  const kernels = process.arch === 'arm64' ? ARM64 : X64;
+  const cc = spawnSync('clang', ['--version']).status === 0 ? ['clang'] : ['gcc', '-Wno-psabi', '-Wno-unknown-pragmas'];
+  const checks = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+  inTemporaryFolder((folder) => {
+    const memory = path.join(folder, 'memory');
+    fuzzProgram(cc, 'cc', kernels, checks, memory);
+    console.log(`${cc[0]}, address and undefined behaviour:`);
+    run(memory, ['1', '0', String(cases)]);
+    const threads = path.join(folder, 'threads');
+    fuzzProgram([installedZig(), 'cc'], 'zig', kernels, ['-g', '-fsanitize=thread'], threads);
+    console.log('zig, threads:');
+    run(threads, ['2', '0', String(Math.ceil(cases / 4))]);
+  });
+}
+
+const { values } = parseArgs({
+  options: {
+    check: { type: 'boolean' },
+    sanitize: { type: 'boolean' },
+    cases: { type: 'string', default: '2000' },
+    target: { type: 'string' },
+  },
+});
+if (values.target && !TARGETS[values.target]) throw new Error(`--target: ${Object.keys(TARGETS).join(', ')}`);
+if (values.sanitize) sanitize(Number(values.cases));
+else buildAll(values.target ? [values.target] : Object.keys(TARGETS), values.check);
