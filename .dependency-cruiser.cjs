@@ -3,7 +3,7 @@
 const FOLDERS = ['cli', 'server', 'core', 'scheduler', 'tasks', 'facts', 'text', 'sequence', 'model', 'kv', 'protocol'];
 
 /** The same inside a folder: its folders from top to bottom. */
-const MODEL_FOLDERS = ['import', 'calibrate', 'runtime', 'graph', 'load'];
+const MODEL_FOLDERS = ['import', 'calibrate', 'native', 'runtime', 'graph', 'load'];
 const TEXT_FOLDERS = ['prompt', 'format', 'copy|syntax', 'tokenizer'];
 
 const never = (name, from, to, comment) => ({

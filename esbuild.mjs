@@ -51,6 +51,11 @@ for (const file of readdirSync(`${grammars}/wasm`))
   if (/^tree-sitter-(?!ini\b|regex\b).*\.wasm$/.test(file))
     copyFileSync(`${grammars}/wasm/${file}`, `dist/grammars/${file}`);
 
+// engine/model/native/addon.ts loads the one of this platform.
+mkdirSync('dist/native', { recursive: true });
+for (const file of readdirSync('engine/native/prebuilt'))
+  copyFileSync(`engine/native/prebuilt/${file}`, `dist/native/${file}`);
+
 // These travel beside the bundles rather than in them.
 const packages = new Set(['node_modules/onnxruntime-node', 'node_modules/onnxruntime-common', grammars]);
 for (const { metafile } of results)

@@ -32,7 +32,10 @@ export const TARGETS = ['linux-x64', 'linux-arm64', 'win32-x64', 'win32-arm64', 
 /** A target's native files, relative to the project. */
 export function nativeFiles(target) {
   const [platform, arch] = target.split('-');
-  return ['onnxruntime_binding.node', LIBRARY[platform]].map((file) => `${BINARIES}/${platform}/${arch}/${file}`);
+  return [
+    ...['onnxruntime_binding.node', LIBRARY[platform]].map((file) => `${BINARIES}/${platform}/${arch}/${file}`),
+    `dist/native/${target}.node`,
+  ];
 }
 
 /** The files that .vscodeignore names. It is an allow-list, with `*` only in the last part of a path. */

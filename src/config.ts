@@ -25,6 +25,7 @@ export interface Config {
   /** 0 lets the engine choose. */
   threads: number;
   precision: WeightPrecision;
+  native: boolean;
   /** Minutes; 0 keeps the model loaded. */
   unloadAfterMinutes: number;
   completion: {
@@ -187,6 +188,7 @@ function read(): { config: Config; wrong: WrongSetting[] } {
     cacheReuseShifted: flag('cache.reuseShifted'),
     threads: count('engine.threads', 256),
     precision: oneOf('engine.precision', PRECISIONS),
+    native: flag('engine.native'),
     unloadAfterMinutes: amount('engine.unloadAfterMinutes', 1440),
     completion: {
       enable: flag('completion.enable'),

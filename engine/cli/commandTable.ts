@@ -5,6 +5,7 @@ import { CACHE_CODECS } from '../protocol/messages.ts';
 const MODEL = {
   model: { type: 'string' },
   precision: { type: 'string' },
+  onnx: { type: 'boolean' },
   threads: { type: 'string' },
   context: { type: 'string' },
   'max-bytes': { type: 'string' },
@@ -72,6 +73,7 @@ type Option = { [C in Command]: keyof (typeof COMMANDS)[C] }[Command];
 const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Partial<Record<Command, string>>]> = {
   model: ['DIR', 'model folder; default: the built-in model'],
   precision: ['P', 'precision of the weights: int8 (default), int4 or float32'],
+  onnx: ['', 'compute with onnxruntime instead of the native kernels'],
   threads: ['N', 'threads to compute with; 0 (default): as many as are fastest'],
   context: ['TOKENS', "context limit, prompt and answer together; default: the model's own"],
   'max-bytes': ['BYTES', 'memory budget of the KV cache; default: a share of the free memory'],

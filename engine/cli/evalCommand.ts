@@ -17,7 +17,7 @@ import { openRunner } from '../model/calibrate/processorSpeed.ts';
 import { importModel } from '../model/import/importModel.ts';
 import { type ImportedModel, kvShape } from '../model/load/importedModel.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
-import type { OnnxRunner } from '../model/runtime/runner.ts';
+import type { Runner } from '../model/batch.ts';
 import { RequestError } from '../protocol/errors.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import type { KvPrecision, Precision } from '../protocol/tasks.ts';
@@ -94,7 +94,7 @@ async function evaluatePrecisions(
   const config = models.float32!.config;
   const stretch = Math.min(MAX_STRETCH_TOKENS, config.contextTokens, options.contextTokens ?? Number.POSITIVE_INFINITY);
   const scores = variants.map((): Score => ({ nll: 0, ...noDivergence() }));
-  const runners: OnnxRunner[] = [];
+  const runners: Runner[] = [];
   const progress = paced(log);
   try {
     for (const { weights, rows } of variants)
@@ -137,7 +137,7 @@ async function evaluatePrecisions(
 
 /** Feeds the same tokens to all variants, chunk by chunk. Does not feed the last of `ids`, which is only predicted. */
 async function scoreStretch(
-  runners: readonly OnnxRunner[],
+  runners: readonly Runner[],
   scores: readonly Score[],
   ids: readonly number[],
   onFed: (numFed: number) => void,

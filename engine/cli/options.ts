@@ -183,6 +183,7 @@ export function loadOptionsOf(line: CommandLine): LoadOptions {
     ...(kv ? { kv } : {}),
     ...compressOf(codec),
     ...(contextTokens ? { contextTokens } : {}),
+    ...(line.values.onnx === true ? { native: false } : {}),
     ...(line.values['reuse-shifted'] === true ? { reuseShifted: true } : {}),
     ...(kvCacheDir === undefined ? {} : { disk: { dir: kvCacheDir, maxBytes: MAX_KEPT_BYTES } }),
   };

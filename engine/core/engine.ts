@@ -94,6 +94,7 @@ export class Engine {
   add(sequence: Sequence): void {
     if (this.#sequences.has(sequence.id)) throw new Error(`There is a request ${sequence.id} already.`);
     sequence.maxContext = this.#maxContext;
+    sequence.hasOneLane = this.#runner.hasOneLane ?? false;
     sequence.limitPrefill(this.blocks.laneLimit(sequence.tokenIds.length));
     this.#planner.arrived(sequence, !this.hasWork(false));
     this.#sequences.set(sequence.id, sequence);

@@ -270,8 +270,8 @@ export class MemoryDivision {
   }
 
   #division(maxBytes: number): DividedBudget {
-    const { prefillBytesPerToken: perToken = 0, prefillTokens, maxContext } = this.#options;
-    if (perToken === 0) return { prefillTokens: 0, rowBytes: maxBytes };
+    const { runner, prefillBytesPerToken: perToken = 0, prefillTokens, maxContext } = this.#options;
+    if (perToken === 0) return { prefillTokens: runner.hasOneLane ? maxContext : 0, rowBytes: maxBytes };
     if (prefillTokens === undefined) return divideBudget(maxBytes, perToken, maxContext, this.mostBytes);
     return { prefillTokens, rowBytes: maxBytes - scratchRows(prefillTokens) * perToken };
   }

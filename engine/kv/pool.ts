@@ -35,6 +35,8 @@ export class KvPool {
   places: Int32Array = new Int32Array(0);
   /** Changes whenever the arrays are replaced. */
   generation = 0;
+  /** Whether a token attends to the pages of its own sequence only, in place. The native kernels do. */
+  attendsInPlace = false;
   /** Per layer: keys, values and their scales. */
   readonly #buffers: ArrayBuffer[][] = [];
   #numWrites = 0;
@@ -130,6 +132,7 @@ export class KvPool {
     // Steps over a float32 pool always use shared attention. The runner's own rows are copied twice: gathered, then
     // joined with the rows of the step.
     if (kv === 'float32') return { gathered: false, pages: Math.max(1, all) };
+    if (this.attendsInPlace) return { gathered: true, pages: Math.max(1, most) };
     return attendedPages(numTokens, most, all, this.pageSlots * (2 * kvHeads * (headSize + 4) + 2 * runnerBytes));
   }
 
@@ -191,7 +194,7 @@ export class KvPool {
   /** Copies rows[from .. from+slots.length) into `slots`. `positions`: of their tokens, or of the first one. */
   write(slots: Int32Array, rows: KvRows, from: number, positions: Int32Array | number): void {
     const { numLayers, kvHeads } = this.shape;
-    this.#note(slots, positions);
+    this.mark(slots, positions);
     const runs = slotRuns(slots, this.pageSlots, this.places);
     for (let l = 0; l < numLayers; l++) copyIn(this.#layer(l)!, runs, rows, l * kvHeads, from, this.shape);
   }
@@ -212,7 +215,7 @@ export class KvPool {
 
   /** Copies the rows of slot from[i], with their positions, to slot to[i]. No slot may be in both lists. */
   move(from: Int32Array, to: Int32Array): void {
-    this.#note(to, this.positionsOf(from));
+    this.mark(to, this.positionsOf(from));
     const pairs = runPairs(from, to, this.pageSlots, this.places);
     for (let l = 0; l < this.shape.numLayers; l++) copyWithin(this.#layer(l)!, pairs, this.shape);
   }
@@ -223,8 +226,8 @@ export class KvPool {
   exchange(from: Int32Array, to: Int32Array): void {
     const { shape, pageSlots, places } = this;
     const positions = this.positionsOf(from);
-    this.#note(from, this.positionsOf(to));
-    this.#note(to, positions);
+    this.mark(from, this.positionsOf(to));
+    this.mark(to, positions);
     // At most a page of one layer, so it is not counted in the budget.
     const kept = newKvRows({ ...shape, numLayers: 1 }, Math.min(from.length, PAGE_SLOTS));
     for (let at = 0; at < from.length; at += PAGE_SLOTS) {
@@ -243,8 +246,8 @@ export class KvPool {
     }
   }
 
-  /** Records a write to these slots. */
-  #note(slots: Int32Array, positions: Int32Array | number): void {
+  /** Records a write to these slots. `positions`: of their tokens, or of the first one. */
+  mark(slots: Int32Array, positions: Int32Array | number): void {
     this.#numWrites++;
     for (let i = 0; i < slots.length; i++) {
       this.positions[slots[i]!] = typeof positions === 'number' ? positions + i : positions[i]!;

@@ -2,6 +2,7 @@
  * The interface between scheduler and model: the batch of one step. The scheduler makes batches and sees no tensors.
  * The runner runs them and sees no queues.
  */
+import type { KvPool } from '../kv/pool.ts';
 import type { KvRows } from '../kv/kvRows.ts';
 
 export type Lane = 'paged' | 'prefill';
@@ -93,6 +94,10 @@ export interface ModelRunner {
   readonly numHeads?: number;
   /** Columns of the pool that each token of the last step was multiplied with, in the paged lane. */
   readonly paidColumns: number;
+  /**
+   * Whether all tokens are computed alike. Then the ranges for the prefill lane only mark which text a row belongs to.
+   */
+  readonly hasOneLane?: boolean;
   /** Bytes of the scratches of the prefill lane. Default: none. */
   readonly scratchBytes?: number;
   /** Whether prompts of up to SHORT_ROWS have a scratch of their own. */
@@ -115,4 +120,21 @@ export interface ModelRunner {
   readonly queries?: Float32Array | null;
   /** Logits of the wanted rows in batch order, [sum of numLogits, vocabSize]. Valid until the next run. */
   run(batch: readonly BatchSpan[]): Promise<Float32Array>;
+}
+
+/** A ModelRunner with what loading and calibration need. */
+export interface Runner extends ModelRunner {
+  readonly pool: KvPool;
+  /** Threads of one step. */
+  readonly threads: number;
+  /** Native kernels that compute the steps. Undefined with onnxruntime. */
+  readonly kernels?: string;
+  /** Whether the logits of a token have the same bits with any other tokens in the step. */
+  readonly isExact: boolean;
+  /** Bytes of the scratch per token. 0 if there is no prefill lane. */
+  readonly prefillBytesPerToken: number;
+  releaseScratch(): void;
+  shiftKeys(rows: KvRows, by: number): void;
+  /** Frees everything. Not during a run. */
+  dispose(): Promise<void>;
 }

@@ -46,6 +46,8 @@ export interface LoadOptions {
   maxBytes: number;
   /** 0: the engine chooses. */
   threads: number;
+  /** False: onnxruntime computes, also where the native kernels could. */
+  native?: boolean;
   /** Most tokens of a sequence; the model's own limit when left out, and at most that limit. */
   contextTokens?: number;
   /**

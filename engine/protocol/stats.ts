@@ -46,6 +46,8 @@ export interface ModelInfo {
   kvBytesPerToken: number;
   /** Threads of a step. */
   threads: number;
+  /** Native kernels that compute the steps. Left out: onnxruntime computes them. */
+  kernels?: string;
   loadMs: number;
   /** False if the imported files were already in the cache folder. */
   imported: boolean;

@@ -89,7 +89,7 @@ export class PartWriter {
     at: number,
     within: (columns: number) => number,
   ): { most: number; missing: number } {
-    const missing = this.#partEnd(sequence, lease, at) - at;
+    const missing = Math.min(this.#partEnd(sequence, lease, at) - at, this.#reuse.tokensBefore(sequence, at));
     // Tokens that are computed only for their queries are few and stay together.
     if (this.#asks(sequence, lease, at)) return { most: missing, missing };
     // The price of a token depends on their number: find the largest number that fits.

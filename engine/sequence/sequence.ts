@@ -106,6 +106,8 @@ export class Sequence {
   status: SequenceStatus = 'waiting';
   /** Set by the engine: longest sequence of the model. */
   maxContext = Number.POSITIVE_INFINITY;
+  /** Set by the engine: whether all tokens are computed alike (see ModelRunner). */
+  hasOneLane = false;
   /** Place in the order of arrival, set by the engine. */
   arrivalIndex = 0;
   /** Clock times in ms; NaN until then. */
@@ -171,12 +173,13 @@ export class Sequence {
 
   /** The lane that computes the token at `index`. */
   laneAt(index: number): Lane {
+    if (this.hasOneLane) return 'paged';
     return this.#prefill.some(([from, to]) => from <= index && index < to) ? 'prefill' : 'paged';
   }
 
   /** Index of the first token after `index` that is for the other lane, or the number of tokens. */
   laneEnd(index: number): number {
-    for (const [from, to] of this.#prefill) {
+    for (const [from, to] of this.hasOneLane ? [] : this.#prefill) {
       if (index < from) return from;
       if (index < to) return to;
     }

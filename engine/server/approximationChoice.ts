@@ -9,7 +9,7 @@ import { pruneQuality } from '../model/calibrate/pruneQuality.ts';
 import { shiftQuality } from '../model/calibrate/shiftQuality.ts';
 import type { ImportedModel } from '../model/load/importedModel.ts';
 import { RopeTable } from '../model/runtime/rope.ts';
-import type { OnnxRunner } from '../model/runtime/runner.ts';
+import type { Runner } from '../model/batch.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import type { CodecQuality, ModelInfo } from '../protocol/stats.ts';
 import type { ModelText } from '../text/format/modelText.ts';
@@ -27,7 +27,7 @@ export interface ApproximationChoice {
 interface Measuring {
   readonly imported: ImportedModel;
   /** Its pool and its scratch are used and left empty. */
-  readonly runner: OnnxRunner;
+  readonly runner: Runner;
   readonly text: Pick<ModelText, 'tokenizer' | 'turn'>;
   readonly contextTokens: number;
   /** Gets the progress, 0 .. 1. It never decreases within a technique, and begins again at 0 for the next one. */

@@ -6,11 +6,12 @@ import { kvBytesPerToken } from '../kv/kvRows.ts';
 import { KvPool } from '../kv/pool.ts';
 import { DiskTier } from '../kv/disk/diskTier.ts';
 import { notWritable } from '../kv/snapshots.ts';
+import { nativeFault } from '../model/native/selfTest.ts';
 import { laneCrossover } from '../model/calibrate/laneCrossover.ts';
 import { openRunner } from '../model/calibrate/processorSpeed.ts';
 import { importModel } from '../model/import/importModel.ts';
 import { type ImportedModel, kvShape, usualKv } from '../model/load/importedModel.ts';
-import type { OnnxRunner } from '../model/runtime/runner.ts';
+import type { Runner } from '../model/batch.ts';
 import { reasonOf, RequestError } from '../protocol/errors.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import { oneLine } from '../protocol/oneLine.ts';
@@ -38,6 +39,9 @@ export async function loadModel(
 ): Promise<LoadedModel> {
   const started = performance.now();
   const kv = options.kv ?? usualKv(options.precision);
+  const native = options.native !== false && kv === 'int8' ? await nativeFault() : 'not wanted';
+  if (native !== null && native !== 'not wanted')
+    hooks.log(`The native kernels cannot be used, onnxruntime computes instead: ${oneLine(native)}`);
   // Opened while the model is imported, because a full folder has thousands of files.
   const opening = options.disk && kv === 'int8' ? openDisk(options.disk, hooks.log) : NO_DISK;
   // Read while the model is imported, but errors of the weights are reported first.
@@ -48,6 +52,7 @@ export async function loadModel(
     modelDir: options.modelDir,
     cacheDir: options.cacheDir,
     precision: options.precision,
+    ...(native === null ? { products: 'native' } : {}),
     onProgress: (fraction) => progress('import', fraction),
   }).catch(withFolder);
   const text = await reading.catch(withFolder);
@@ -105,7 +110,7 @@ export async function loadModel(
 
 type FixedInfo = Omit<ModelInfo, 'precision' | 'kv' | 'contextTokens' | 'loadMs'>;
 
-function infoOf(text: ModelText, imported: ImportedModel, runner: OnnxRunner): FixedInfo {
+function infoOf(text: ModelText, imported: ImportedModel, runner: Runner): FixedInfo {
   const { manifest } = text;
   const { can, completion } = manifest;
   const reasoningTokens = can.chat ? reservedForReasoning(text) : 0;
@@ -118,6 +123,7 @@ function infoOf(text: ModelText, imported: ImportedModel, runner: OnnxRunner): F
     residentBytes: imported.residentBytes,
     kvBytesPerToken: kvBytesPerToken(runner.pool.shape),
     threads: runner.threads,
+    ...(runner.kernels === undefined ? {} : { kernels: runner.kernels }),
     imported: imported.imported,
     canComplete: can.complete,
     canChat: can.chat,

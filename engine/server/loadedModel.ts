@@ -12,7 +12,7 @@ import type { DiskTier } from '../kv/disk/diskTier.ts';
 import { SpillFile } from '../kv/disk/spillFile.ts';
 import type { Needs } from '../scheduler/capacityErrors.ts';
 import type { ImportedModel } from '../model/load/importedModel.ts';
-import type { OnnxRunner } from '../model/runtime/runner.ts';
+import type { Runner } from '../model/batch.ts';
 import { formatBytes } from '../protocol/formatBytes.ts';
 import type { LoadOptions } from '../protocol/messages.ts';
 import type { ModelInfo } from '../protocol/stats.ts';
@@ -45,7 +45,7 @@ export interface ModelParts {
   readonly layout: Layout;
   readonly options: LoadOptions;
   readonly imported: ImportedModel;
-  readonly runner: OnnxRunner;
+  readonly runner: Runner;
   readonly disk: OpenedDisk;
   /** The engines that share the memory budget. Null if this engine does not share it. */
   readonly live: LiveEngines | null;

@@ -164,7 +164,9 @@ export class EngineLifecycle {
       if (generation !== this.#generation) throw this.#stopped();
       this.#options.log(
         'info',
-        `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens) in ${Math.round(model.loadMs)} ms` +
+        `loaded ${model.name} (${model.precision}, ${model.contextTokens} tokens, ` +
+          `${model.kernels === undefined ? 'onnxruntime' : `native kernels for ${model.kernels}`}) ` +
+          `in ${Math.round(model.loadMs)} ms` +
           (model.imported ? ', imported' : ''),
       );
       this.#setState({ kind: 'ready', model });

@@ -99,6 +99,7 @@ export interface CacheStrings {
   gpuSize: string;
   gpuUnused: string;
   threads: string;
+  native: string;
   tree: string;
   treeHint: string;
   treeHelp: string;

@@ -66,6 +66,7 @@ function figureStrings(t: Translate) {
     gpuSize: t('size unknown'),
     gpuUnused: t('GPU not used'),
     threads: t('{0} threads'),
+    native: t('native kernels ({0})'),
   };
 }
 

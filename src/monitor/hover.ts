@@ -29,7 +29,8 @@ export function hoverMarkdown(stats: EngineStats, gpus: readonly Gpu[] | undefin
 function modelText(model: ModelInfo, { t, numbers }: Speech): string {
   const context = t('{0} tokens of context', numbers.count(model.contextTokens));
   const threads = t('{0} threads', model.threads);
-  return `**${escapeMarkdown(model.name)}** · ${model.precision} · ${context} · ${threads}`;
+  const lane = model.kernels === undefined ? 'onnxruntime' : t('native kernels ({0})', model.kernels);
+  return `**${escapeMarkdown(model.name)}** · ${model.precision} · ${context} · ${threads} · ${lane}`;
 }
 
 /** Its parts are in the cache panel. */

@@ -124,7 +124,12 @@ function showFigures(figures: CacheFigures): void {
         : strings.noGpu
     : '';
   const parts = model
-    ? [model.precision, fillIn(strings.threads, model.threads), graphics].filter((part) => part !== '')
+    ? [
+        model.precision,
+        fillIn(strings.threads, model.threads),
+        model.kernels === undefined ? 'onnxruntime' : fillIn(strings.native, model.kernels),
+        graphics,
+      ].filter((part) => part !== '')
     : [];
   fill(about, element('strong', {}, model?.name ?? ''), parts.map((part) => `${DOT}${part}`).join(''));
   tiles.show(figures, samples);

@@ -4,7 +4,7 @@
  * benchmarks.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { BatchSpan, ModelRunner } from '../../engine/model/batch.ts';
+import type { BatchSpan, ModelRunner, Runner } from '../../engine/model/batch.ts';
 import { type KvRows, kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { KvPool } from '../../engine/kv/pool.ts';
 import { Engine } from '../../engine/core/engine.ts';
@@ -12,7 +12,8 @@ import type { EngineOptions } from '../../engine/core/engineOptions.ts';
 import { type ImportedModel, kvShape } from '../../engine/model/load/importedModel.ts';
 import { importModel } from '../../engine/model/import/importModel.ts';
 import { laneCrossover } from '../../engine/model/calibrate/laneCrossover.ts';
-import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { nativeFault } from '../../engine/model/native/selfTest.ts';
+import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { openRunner } from '../../engine/model/calibrate/processorSpeed.ts';
 import { divideBudget } from '../../engine/core/memoryBudget.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
@@ -43,10 +44,10 @@ class BenchRunner implements ModelRunner {
   logitsBytes = 0;
   /** Called after each step that computed. */
   watch: ((batch: readonly BatchSpan[], ms: number) => void) | null = null;
-  readonly #runner: OnnxRunner;
+  readonly #runner: Runner;
   #rows: KvRows | undefined;
 
-  constructor(runner: OnnxRunner) {
+  constructor(runner: Runner) {
     this.#runner = runner;
     this.vocabSize = runner.vocabSize;
   }
@@ -56,15 +57,15 @@ class BenchRunner implements ModelRunner {
   }
 
   get scratchBytes(): number {
-    return this.#runner.scratchBytes;
+    return this.#runner.scratchBytes ?? 0;
   }
 
   get queries(): Float32Array | null {
-    return this.#runner.queries;
+    return this.#runner.queries ?? null;
   }
 
   get copyMs(): number {
-    return this.pretends ? 0 : this.#runner.copyMs;
+    return this.pretends ? 0 : (this.#runner.copyMs ?? 0);
   }
 
   set separatesShort(separates: boolean) {
@@ -158,7 +159,7 @@ export class EngineUnderTest {
   readonly random: Random;
   /** A text with fewer tokens does not go through the prefill lane. Measured for this model on this machine. */
   readonly fewestPrefill: number;
-  readonly #onnx: OnnxRunner;
+  readonly #model: Runner;
   readonly #runner: BenchRunner;
   readonly #costs: StepCosts;
   readonly #maxContext: number;
@@ -168,7 +169,7 @@ export class EngineUnderTest {
   private constructor(
     model: ImportedModel,
     threads: number,
-    onnx: OnnxRunner,
+    opened: Runner,
     runner: BenchRunner,
     random: Random,
     fewestPrefill: number,
@@ -177,7 +178,7 @@ export class EngineUnderTest {
     this.threads = threads;
     this.random = random;
     this.fewestPrefill = fewestPrefill;
-    this.#onnx = onnx;
+    this.#model = opened;
     this.#runner = runner;
     this.#costs = { pool: new BenchCost(runner), prefill: new BenchCost(runner, TYPICAL_PREFILL) };
     this.#maxContext = model.config.contextTokens;
@@ -195,26 +196,29 @@ export class EngineUnderTest {
     threads: number;
     seed: number;
     precision?: 'int8' | 'int4';
+    /** False: onnxruntime computes. */
+    native?: boolean;
   }): Promise<EngineUnderTest> {
     const model = await importModel({
       modelDir: options.modelDir,
       cacheDir: options.cacheDir,
       precision: options.precision ?? 'int8',
+      ...(options.native !== false && (await nativeFault()) === null ? { products: 'native' } : {}),
     });
     const pool = new KvPool(kvShape(model.config, 'int8', model.biased), 0);
-    const onnx = await openRunner(model, pool, { threads: options.threads });
-    const fewestPrefill = await laneCrossover(model.dir, onnx, {
+    const opened = await openRunner(model, pool, { threads: options.threads });
+    const fewestPrefill = await laneCrossover(model.dir, opened, {
       parameters: model.parameters,
       contextTokens: model.config.contextTokens,
     });
-    const runner = new BenchRunner(onnx);
+    const runner = new BenchRunner(opened);
     const random = seededRandom(options.seed);
     await runner.takeSample(tokens(random, SAMPLE_ROWS, runner.vocabSize));
-    return new EngineUnderTest(model, onnx.threads, onnx, runner, random, fewestPrefill);
+    return new EngineUnderTest(model, opened.threads, opened, runner, random, fewestPrefill);
   }
 
   dispose(): Promise<void> {
-    return this.#onnx.dispose();
+    return this.#model.dispose();
   }
 
   get engine(): Engine {
@@ -232,12 +236,12 @@ export class EngineUnderTest {
 
   /** Whether the last step attended in tiles of the pool. */
   get tiled(): boolean {
-    return this.#onnx.tiled;
+    return this.#model instanceof OnnxRunner && this.#model.tiled;
   }
 
   /** Whether steps may attend in tiles of the pool. */
   set mayTile(mayTile: boolean) {
-    this.#onnx.mayTile = mayTile;
+    if (this.#model instanceof OnnxRunner) this.#model.mayTile = mayTile;
   }
 
   /** Window slots that a step attends to, used or not. */
@@ -250,8 +254,8 @@ export class EngineUnderTest {
    * sixteenth of the slots' bytes.
    */
   ceilingWith(numSlots: number): number {
-    const slotBytes = kvBytesPerToken(this.#onnx.pool.shape);
-    const perToken = this.#onnx.prefillBytesPerToken;
+    const slotBytes = kvBytesPerToken(this.#model.pool.shape);
+    const perToken = this.#model.prefillBytesPerToken;
     const slotsUnder = (maxBytes: number): number =>
       divideBudget(maxBytes, perToken, this.#maxContext).rowBytes / slotBytes;
     let maxBytes = numSlots * slotBytes;
@@ -370,8 +374,8 @@ export class EngineUnderTest {
     return new Engine({
       runner: this.#runner,
       stepCosts: this.#costs,
-      prefillBytesPerToken: this.#onnx.prefillBytesPerToken,
-      pool: this.#onnx.pool,
+      prefillBytesPerToken: this.#model.prefillBytesPerToken,
+      pool: this.#model.pool,
       maxBytes: MAX_BYTES,
       maxContext: this.#maxContext,
       ...options,

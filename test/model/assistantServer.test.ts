@@ -20,6 +20,7 @@ import type { EngineStats } from '../../engine/protocol/stats.ts';
 import type { ChatTask, Task } from '../../engine/protocol/tasks.ts';
 import { RequestOutput } from '../../engine/server/requestOutput.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
+import { linkNative } from '../support/linkNative.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-assistant-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
@@ -622,7 +623,8 @@ test('a second bug in a row leaves the engine down with one message, until a mod
 
 test('the worker thread sends its version first, gives the same answers, and ends on shutdown', async () => {
   // Inside the project, so that the bundle finds onnxruntime-node.
-  const outfile = join(process.cwd(), '.cache', 'worker-under-test.cjs');
+  const folder = join(process.cwd(), '.cache', 'worker-under-test');
+  const outfile = join(folder, 'worker.cjs');
   await build({
     entryPoints: ['engine/server/worker.ts'],
     outfile,
@@ -632,6 +634,7 @@ test('the worker thread sends its version first, gives the same answers, and end
     external: ['onnxruntime-node'],
     logLevel: 'error',
   });
+  linkNative(folder);
   const worker = new Worker(outfile);
   const talk = new Talk();
   worker.on('message', talk.receive);

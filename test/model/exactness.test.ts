@@ -16,6 +16,8 @@ import { Engine } from '../../engine/core/engine.ts';
 import type { EngineOptions } from '../../engine/core/engineOptions.ts';
 import { type ImportedModel, kvShape, usualKv } from '../../engine/model/load/importedModel.ts';
 import { importModel } from '../../engine/model/import/importModel.ts';
+import type { Runner } from '../../engine/model/batch.ts';
+import { openRunner } from '../../engine/model/calibrate/processorSpeed.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import type { Precision } from '../../engine/protocol/tasks.ts';
 import { CopyPrior } from '../../engine/text/copy/copyPrior.ts';
@@ -41,11 +43,17 @@ async function withRunner<T>(
   model: string,
   precision: Precision,
   threads: number,
-  work: (runner: OnnxRunner, pool: KvPool, imported: ImportedModel) => Promise<T>,
+  work: (runner: Runner, pool: KvPool, imported: ImportedModel) => Promise<T>,
+  native = false,
 ): Promise<T> {
-  const imported = await importModel({ modelDir: `test/fixtures/models/${model}`, cacheDir, precision });
+  const imported = await importModel({
+    modelDir: `test/fixtures/models/${model}`,
+    cacheDir,
+    precision,
+    ...(native ? { products: 'native' } : {}),
+  });
   const pool = new KvPool(kvShape(imported.config, usualKv(precision), imported.biased), 0);
-  const runner = await OnnxRunner.create(imported, pool, { threads });
+  const runner = await openRunner(imported, pool, { threads });
   try {
     return await work(runner, pool, imported);
   } finally {
@@ -58,7 +66,7 @@ const PREFILL_TOKENS = 90;
 
 /** A budget with `slots` for pool and store beside the prefill lane's scratch. */
 function budget(
-  runner: OnnxRunner,
+  runner: Runner,
   pool: KvPool,
   slots: number,
 ): Pick<EngineOptions, 'maxBytes' | 'prefillBytesPerToken' | 'prefillTokens'> {
@@ -71,7 +79,7 @@ function budget(
 }
 
 /** Runs each request by itself in an engine with enough memory and an empty cache. */
-async function alone(runner: OnnxRunner, pool: KvPool, items: readonly WorkItem[]): Promise<Map<string, Outcome>> {
+async function alone(runner: Runner, pool: KvPool, items: readonly WorkItem[]): Promise<Map<string, Outcome>> {
   const outcomes = new Map<string, Outcome>();
   for (const { abortAfter: _, ...item } of items) {
     const engine = new Engine({
@@ -88,7 +96,7 @@ async function alone(runner: OnnxRunner, pool: KvPool, items: readonly WorkItem[
 }
 
 /** Runs all requests together in small chunks. The budget is `slots`, by default about one and a half requests. */
-async function together(runner: OnnxRunner, pool: KvPool, items: readonly WorkItem[], slots = CEILING_SLOTS) {
+async function together(runner: Runner, pool: KvPool, items: readonly WorkItem[], slots = CEILING_SLOTS) {
   const engine = new Engine({
     runner,
     pool,
@@ -101,7 +109,7 @@ async function together(runner: OnnxRunner, pool: KvPool, items: readonly WorkIt
     ...noText,
     afterStep: () => {
       engine.checkIntegrity();
-      if (runner.gathered) numApart++;
+      if (runner instanceof OnnxRunner && runner.gathered) numApart++;
       const { total, free, held } = engine.stats().poolSlots;
       if (free + held !== total) throw new Error(`${free} free + ${held} held slots are not ${total}`);
       if (engine.stats().poolBytes + engine.stats().storeBytes > slots * kvBytesPerToken(pool.shape))
@@ -241,5 +249,33 @@ test.each([
       expect(compared).toBeGreaterThan(5 * numRequests);
       expect(different).toBeLessThan(1 + 0.001 * compared);
     });
+  },
+);
+
+// The native kernels add floats in one order only, so there is no rounding noise.
+test.each([
+  ['int8', 'qwen3-tied-sharded', part(500), CEILING_SLOTS],
+  ['int8', 'qwen2-untied-bf16', part(600), CEILING_SLOTS],
+  ['int4', 'qwen2-untied-bf16', part(500), CEILING_SLOTS],
+  ['int8', 'llama-gqa-no-tie-key', part(750), 10 * PAGE_SLOTS],
+] as const)(
+  'native kernels, %s, %s, %i requests, %i slots: tokens equal the oracle',
+  async (precision, name, numRequests, slots) => {
+    const work = async (runner: Runner, pool: KvPool, { config }: ImportedModel) => {
+      const items = workload(config.vocabSize, 0.3, numRequests);
+      const { outcomes, stats } = await together(runner, pool, items, slots);
+      const expected = await alone(runner, pool, items);
+      let compared = 0;
+      for (const item of items) {
+        const got = outcomes.get(item.id)!;
+        const { tokenIds: oracle } = expected.get(item.id)!;
+        const isShort = mayBeShorter(item, got, slots) || got.error !== undefined;
+        expect(got.tokenIds, item.id).toEqual(isShort ? oracle.slice(0, got.tokenIds.length) : oracle);
+        compared += got.tokenIds.length;
+      }
+      expect(compared).toBeGreaterThan(5 * numRequests);
+      if (slots === CEILING_SLOTS) expect(stats.events.preemptions).toBeGreaterThan(part(100));
+    };
+    await withRunner(name, precision, 2, work, true);
   },
 );

@@ -12,6 +12,7 @@ import {
   type Prompt,
   formsHere,
   generateTogether,
+  loadNativeRunner,
   loadRunner,
   logSoftmax,
   maxDifference,
@@ -125,7 +126,11 @@ describe.each(modelNames)('%s', (name) => {
     precision: 'int8' | 'int4',
     products: ProductForm,
   ): Promise<Divergence> => {
-    const runner = await loadRunner(path.join(MODELS, name), cache.dir, precision, 'int8', 1024, products);
+    const dir = path.join(MODELS, name);
+    const runner =
+      products === 'native'
+        ? await loadNativeRunner(dir, cache.dir, precision)
+        : await loadRunner(dir, cache.dir, precision, 'int8', 1024, products);
     const divergence = new Divergence();
     await forEachLogits(runner, nll.input_ids, (position, row) => divergence.add(expected[position]!, row));
     await runner.dispose();
@@ -136,7 +141,7 @@ describe.each(modelNames)('%s', (name) => {
     const { variants } = readJson<Simulation>(reference, 'int8_simulation.json');
     const bound = variants.w8a8_kv8_bias_remedy ?? variants.w8a8_kv8_plain_keys!;
     const expected = await expectedLogits();
-    for (const products of formsHere) {
+    for (const products of [...formsHere, 'native'] as const) {
       const divergence = await divergenceOf(expected, 'int8', products);
       // 7-bit codes have half the resolution, and so about four times the divergence.
       if (products === 'narrow') expect(divergence.mean).toBeLessThan(5 * bound.mean_kl);
@@ -151,7 +156,7 @@ describe.each(modelNames)('%s', (name) => {
   // The fixtures are far smaller than any model for which 4 bits are meant. Measured: 0.15 to 0.26 and 0.64 to 0.69.
   test('int4: the KL divergence is within the bounds', async () => {
     const expected = await expectedLogits();
-    for (const products of formsHere) {
+    for (const products of [...formsHere, 'native'] as const) {
       const divergence = await divergenceOf(expected, 'int4', products);
       expect(divergence.mean).toBeLessThan(0.35);
       expect(divergence.topAgreement).toBeGreaterThan(0.6);

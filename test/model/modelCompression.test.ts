@@ -8,7 +8,7 @@ import { afterAll, expect, test } from 'vitest';
 import { KvPool } from '../../engine/kv/pool.ts';
 import { importModel } from '../../engine/model/import/importModel.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
-import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
+import { NativeRunner } from '../../engine/model/native/nativeRunner.ts';
 import { type ApproximationChoice, chooseApproximations } from '../../engine/server/approximationChoice.ts';
 import type { LoadOptions } from '../../engine/protocol/messages.ts';
 import type { CodecQuality } from '../../engine/protocol/stats.ts';
@@ -19,8 +19,13 @@ const folder = temporaryFolder();
 afterAll(() => folder.remove());
 
 test('auto uses only codecs with a small loss for the model, and logs a rejected codec', async () => {
-  const imported = await importModel({ modelDir: 'model', cacheDir: folder.dir, precision: 'int8' });
-  const runner = await OnnxRunner.create(imported, new KvPool(kvShape(imported.config, 'int8'), 0), { threads: 1 });
+  const imported = await importModel({
+    modelDir: 'model',
+    cacheDir: folder.dir,
+    precision: 'int8',
+    products: 'native',
+  });
+  const runner = NativeRunner.create(imported, new KvPool(kvShape(imported.config, 'int8'), 0), { threads: 1 });
   const modelText = await ModelText.load('model');
   let lines: string[] = [];
   let shown: number[] = [];

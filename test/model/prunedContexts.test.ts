@@ -5,17 +5,17 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { scratchRows, type BatchSpan } from '../../engine/model/batch.ts';
+import { scratchRows, type BatchSpan, type Runner } from '../../engine/model/batch.ts';
 import { KEPT_SHARES, keptTokens, KVZIP, rowsOf } from '../../engine/kv/approx/pruned/keptRows.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { PAGE_SLOTS } from '../../engine/kv/pool.ts';
 import { Engine } from '../../engine/core/engine.ts';
-import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { Tokenizer } from '../../engine/text/tokenizer/tokenizer.ts';
 import { ask, drain, filesOf, type Watched } from '../support/engine/harness.ts';
 import {
   Divergence,
   isNarrowHere,
+  loadNativeRunner,
   loadRunner,
   maxDifference,
   MODELS,
@@ -54,7 +54,7 @@ const next = random(5);
 const TEXT = Array.from({ length: NUM_TOKENS + 40 }, () => Math.floor(next() * 100));
 
 /** Puts the text's first tokens into the first slots. */
-async function fill(runner: OnnxRunner): Promise<void> {
+async function fill(runner: Runner): Promise<void> {
   runner.pool.resize(6 * PAGE_SLOTS);
   await runner.run([
     {
@@ -186,7 +186,7 @@ test.each(models.map((dir) => [path.basename(dir), dir]))(
 );
 
 test('built-in model: answers over a pruned file are the same alone, in a batch, after the store, and after preemption', async () => {
-  const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
+  const runner = await loadNativeRunner('model', `${folder.dir}/cache`, 'int8', { numSlots: 0 });
   const { pool } = runner;
   const tokenizer = await Tokenizer.load('model');
   const block = tokenizer

@@ -5,18 +5,24 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, expect, test } from 'vitest';
-import { type BatchSpan, type ModelRunner, scratchRows } from '../../engine/model/batch.ts';
+import { type BatchSpan, type ModelRunner, scratchRows, type Runner } from '../../engine/model/batch.ts';
 import { reservedBytes } from '../../engine/kv/approx/approximations.ts';
 import { SpillFile } from '../../engine/kv/disk/spillFile.ts';
 import { kvBytesPerToken } from '../../engine/kv/kvRows.ts';
 import { Engine } from '../../engine/core/engine.ts';
-import type { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import { chatPrompt } from '../../engine/text/prompt/chatPrompt.ts';
 import { Layout } from '../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../engine/text/format/modelText.ts';
 import { SourceDocument } from '../../engine/text/syntax/sourceDocument.ts';
 import { ask, drain, type Watched } from '../support/engine/harness.ts';
-import { loadRunner, maxDifference, MODELS, random, temporaryFolder } from '../support/model/fixtures.ts';
+import {
+  loadNativeRunner,
+  loadRunner,
+  maxDifference,
+  MODELS,
+  random,
+  temporaryFolder,
+} from '../support/model/fixtures.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
@@ -28,7 +34,7 @@ const range = (from: number, to: number): Int32Array => Int32Array.from({ length
 const next = random(5);
 const TEXT = Array.from({ length: NUM_TOKENS + 40 }, () => Math.floor(next() * 100));
 
-async function fill(runner: OnnxRunner): Promise<void> {
+async function fill(runner: Runner): Promise<void> {
   runner.pool.resize(1024);
   await runner.run([
     {
@@ -137,7 +143,7 @@ test('queries of several tokens and of both lanes are returned in the order of t
 });
 
 test('built-in model: a context of nearly twice the pool answers from an old block, also with other requests in the batch', async () => {
-  const runner = await loadRunner('model', `${folder.dir}/cache`, 'int8', 'int8', 0);
+  const runner = await loadNativeRunner('model', `${folder.dir}/cache`, 'int8', { numSlots: 0 });
   const { pool } = runner;
   const text = await ModelText.load('model');
   const { tokenizer } = text;

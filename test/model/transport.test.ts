@@ -10,6 +10,7 @@ import { EngineClient, type GenerateRequest } from '../../src/client/engineClien
 import type { EngineState } from '../../src/client/engineLifecycle.ts';
 import { ThreadTransport, MAX_YOUNG_MB } from '../../src/client/transport.ts';
 import { t } from '../support/editor/translate.ts';
+import { linkNative } from '../support/linkNative.ts';
 
 const temporary = mkdtempSync(join(tmpdir(), 'kvasir-transport-'));
 // Below the project, so that the bundle finds onnxruntime as the packaged one does.
@@ -33,6 +34,7 @@ beforeAll(() => {
     external: ['onnxruntime-node'],
     logLevel: 'error',
   });
+  linkNative(built);
 });
 afterAll(() => {
   rmSync(built, { recursive: true, force: true });

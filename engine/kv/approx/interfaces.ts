@@ -11,10 +11,6 @@ export interface CachedRequest {
   readonly priority: Priority;
   readonly cacheIds: number[];
   readonly numPromptTokens: number;
-  /** The lane that computes the token at `index`. */
-  laneAt(index: number): 'paged' | 'prefill';
-  /** Index behind the last consecutive token of the same lane. */
-  laneEnd(index: number): number;
 }
 
 /**

@@ -7,7 +7,7 @@ import { KvCodec } from '../../kv/approx/codecs/kvCodec.ts';
 import { FORMATS, codecNamed } from '../../kv/approx/codecs/registry.ts';
 import type { CodecQuality } from '../../protocol/stats.ts';
 import type { ImportedModel } from '../load/importedModel.ts';
-import type { OnnxRunner } from '../runtime/runner.ts';
+import type { Runner } from '../batch.ts';
 import {
   type Divergence,
   addPosition,
@@ -41,7 +41,7 @@ const MAX_TOKENS = 2000;
  * may hold slots. `onProgress` gets 0 .. 1.
  */
 export async function measureCodec(
-  runner: OnnxRunner,
+  runner: Runner,
   ids: readonly number[],
   codec: KvCodec,
   contextTokens: number,
@@ -80,7 +80,7 @@ export async function measureCodec(
  */
 export function codecQuality(
   model: ImportedModel,
-  runner: OnnxRunner,
+  runner: Runner,
   encode: (text: string) => number[],
   codec: KvCodec,
   contextTokens: number,
@@ -135,7 +135,7 @@ export async function codecFor(name: string, measuring: NeedsMeasuring): Promise
 export interface NeedsMeasuring {
   readonly model: ImportedModel;
   /** A runner with an int8 pool. Its pool and scratch are used and left empty; nothing else may hold slots. */
-  readonly runner: OnnxRunner;
+  readonly runner: Runner;
   readonly rope: RopeTable;
   readonly encode: (text: string) => number[];
   readonly contextTokens: number;
@@ -179,7 +179,7 @@ export async function layerNeeds(
 
 /** By layer, the sum of the KL divergences of the tokens behind text[0 .. end) when only that layer is coded. */
 async function lossByLayer(
-  runner: OnnxRunner,
+  runner: Runner,
   text: readonly number[],
   end: number,
   codec: KvCodec,

@@ -6,7 +6,7 @@ import { cpus } from 'node:os';
 import { MIN_PREFILL } from '../batch.ts';
 import { PAGE_SLOTS } from '../../kv/pool.ts';
 import { measuredOnce, releasing } from './measurement.ts';
-import type { OnnxRunner } from '../runtime/runner.ts';
+import type { Runner } from '../batch.ts';
 
 /** Lengths, in tokens, of the texts that are read in both lanes, ascending. */
 const LENGTHS = [16, 32, 64, 128];
@@ -39,7 +39,7 @@ export function crossoverOf(times: readonly LaneTimes[]): number {
  * Reads texts of each length in both lanes. Uses the pool and the scratch of the runner and leaves them empty, so
  * nothing else may hold slots.
  */
-async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) => void): Promise<LaneTimes[]> {
+async function measureLanes(runner: Runner, onProgress: (fraction: number) => void): Promise<LaneTimes[]> {
   const { pool } = runner;
   // The duration of a step does not depend on the content of the rows before it.
   pool.resize(2 * CONTEXT_TOKENS + 2 * PAGE_SLOTS);
@@ -93,21 +93,17 @@ async function measureLanes(runner: OnnxRunner, onProgress: (fraction: number) =
 }
 
 /**
- * The shortest text, in tokens, that should use the prefill lane. `dir`: folder of the imported model. `onProgress`
+ * The shortest text, in tokens, that should use the prefill lane; infinite without one. `dir`: folder of the imported model. `onProgress`
  * gets 0 .. 1 before each length, and is not called when nothing is measured.
  */
 export async function laneCrossover(
   dir: string,
-  runner: OnnxRunner,
+  runner: Runner,
   { parameters, contextTokens }: { parameters: number; contextTokens: number },
   onProgress: (fraction: number) => void = () => {},
 ): Promise<number> {
-  if (
-    runner.prefillBytesPerToken === 0 ||
-    parameters < MIN_PARAMETERS ||
-    contextTokens < CONTEXT_TOKENS + LENGTHS.at(-1)!
-  )
-    return MIN_PREFILL;
+  if (runner.prefillBytesPerToken === 0) return Number.POSITIVE_INFINITY;
+  if (parameters < MIN_PARAMETERS || contextTokens < CONTEXT_TOKENS + LENGTHS.at(-1)!) return MIN_PREFILL;
   const key = { format: FORMAT, cpu: cpus()[0]?.model ?? '', threads: runner.threads };
   const measured = await measuredOnce(dir, 'crossover.json', key, async () => {
     const times = await measureLanes(runner, onProgress);

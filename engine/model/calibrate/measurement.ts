@@ -5,7 +5,7 @@
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Lane } from '../batch.ts';
-import type { OnnxRunner } from '../runtime/runner.ts';
+import type { Runner } from '../batch.ts';
 import { makeFolders } from '../../kv/disk/makeFolders.ts';
 
 const CHUNK = 256;
@@ -21,7 +21,7 @@ export function numChunks(numTokens: number): number {
 }
 
 /** The result of `work`. Gives the scratch and the slots back that it took, also after an error. */
-export async function releasing<T>(runner: OnnxRunner, work: () => Promise<T>): Promise<T> {
+export async function releasing<T>(runner: Runner, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } finally {
@@ -32,7 +32,7 @@ export async function releasing<T>(runner: OnnxRunner, work: () => Promise<T>): 
 
 /** Computes the KV rows of tokens from .. end-1 in chunks and writes them to `slots`, one per token. */
 export async function computeRows(
-  runner: OnnxRunner,
+  runner: Runner,
   ids: readonly number[],
   slots: Int32Array,
   { from = 0, end = ids.length, lane = 'prefill' as Lane, onChunk = () => {} } = {},
@@ -58,7 +58,7 @@ export async function computeRows(
  * Feeds `ids` after a context, in the paged lane. Returns the log-probabilities of the next token after each of them.
  */
 export async function scoreTokens(
-  runner: OnnxRunner,
+  runner: Runner,
   ids: readonly number[],
   startIndex: number,
   contextSlots: Int32Array,
@@ -74,7 +74,7 @@ export async function scoreTokens(
  * gets a view that is valid during the call only.
  */
 export async function forEachLogits(
-  runner: OnnxRunner,
+  runner: Runner,
   tokenIds: readonly number[],
   onRow: (position: number, logits: Float32Array) => void,
   chunk = 32,

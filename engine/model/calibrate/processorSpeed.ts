@@ -16,6 +16,8 @@ import {
   isNarrow,
   blockRowMultiple,
 } from '../runtime/onnxSession.ts';
+import type { Runner } from '../batch.ts';
+import { NativeRunner } from '../native/nativeRunner.ts';
 import { OnnxRunner, type RunnerOptions } from '../runtime/runner.ts';
 import { BLOCK, type ProductForm } from '../load/quantise.ts';
 import { MS } from '../graph/graphOps.ts';
@@ -144,9 +146,11 @@ export async function chooseThreads(
 }
 
 /** Opens a runner. 0 threads means the number that is fastest on this machine. */
-export async function openRunner(model: ImportedModel, pool: KvPool, options: RunnerOptions): Promise<OnnxRunner> {
+export async function openRunner(model: ImportedModel, pool: KvPool, options: RunnerOptions): Promise<Runner> {
   const threads = options.threads || (await chooseThreads(await loadOnnxruntime(), path.dirname(model.dir)));
-  return OnnxRunner.create(model, pool, { threads });
+  return model.products === 'native'
+    ? NativeRunner.create(model, pool, { threads })
+    : OnnxRunner.create(model, pool, { threads });
 }
 
 // --- form of 8-bit weights --------------------------------------------------------

@@ -24,7 +24,7 @@ import {
   probes,
   type TurnIds,
 } from '../../kv/approx/pruned/attentionMeter.ts';
-import type { OnnxRunner } from '../runtime/runner.ts';
+import type { Runner } from '../batch.ts';
 import {
   addPosition,
   type Divergence,
@@ -58,7 +58,7 @@ export interface PruneQuality {
  */
 export function pruneQuality(
   model: ImportedModel,
-  runner: OnnxRunner,
+  runner: Runner,
   encode: (text: string) => number[],
   codec: KvCodec,
   turn: TurnIds,
@@ -86,7 +86,7 @@ export function pruneQuality(
   });
 }
 
-function qualityOf(runner: OnnxRunner, codec: KvCodec, name: PruningName, divergence: Divergence): CodecQuality {
+function qualityOf(runner: Runner, codec: KvCodec, name: PruningName, divergence: Divergence): CodecQuality {
   const { numLayers, kvHeads, headSize } = runner.pool.shape;
   const { klSum, klMax, agreed, numTokens } = divergence;
   const bytesPerToken = keptBytesPerToken(codec, name);
@@ -106,13 +106,13 @@ function qualityOf(runner: OnnxRunner, codec: KvCodec, name: PruningName, diverg
 type Divergences = Record<keyof PruneQuality, Divergence>;
 
 class PruneMeasurement {
-  readonly #runner: OnnxRunner;
+  readonly #runner: Runner;
   readonly #text: readonly number[];
   readonly #codec: KvCodec;
   readonly #turn: TurnIds;
   readonly #contextTokens: number;
 
-  constructor(runner: OnnxRunner, text: readonly number[], codec: KvCodec, turn: TurnIds, contextTokens: number) {
+  constructor(runner: Runner, text: readonly number[], codec: KvCodec, turn: TurnIds, contextTokens: number) {
     this.#runner = runner;
     this.#text = text;
     this.#codec = codec;

@@ -15,7 +15,7 @@ import {
 } from './measurement.ts';
 import type { ShiftQuality } from '../../protocol/stats.ts';
 import type { ImportedModel } from '../load/importedModel.ts';
-import type { OnnxRunner } from '../runtime/runner.ts';
+import type { Runner } from '../batch.ts';
 import { SAMPLE_TEXT } from './sampleText.ts';
 
 /**
@@ -46,29 +46,22 @@ function edited(lines: readonly string[], at: number): string[][] {
   ];
 }
 
-export interface ShiftMeasurement {
-  /** Divergence with reused rows. */
-  shifted: Divergence;
-  /** Divergence with exact rows of the other lane, which is the effect of rounding alone. Empty unless asked for. */
-  rounding: Divergence;
-}
-
 /**
- * Edits the text at some places (shares of its lines) and scores the tokens after them. Uses the pool and the scratch
+ * The divergence with reused rows. Edits the text at some places (shares of its lines) and scores the tokens after
+ * them. Uses the pool and the scratch
  * of the runner and leaves them empty, so nothing else may hold slots. `onProgress` gets 0 .. 1.
  */
 export async function measureShift(
-  runner: OnnxRunner,
+  runner: Runner,
   encode: (text: string) => number[],
   text: string,
   options: {
     contextTokens: number;
     places: readonly number[];
-    rounding?: boolean;
     onProgress?: (fraction: number) => void;
   },
-): Promise<ShiftMeasurement> {
-  const result: ShiftMeasurement = { shifted: noDivergence(), rounding: noDivergence() };
+): Promise<Divergence> {
+  const result = noDivergence();
   const lines = text.split('\n');
   const limit = Math.min(MAX_TOKENS, options.contextTokens - SCORED);
   const whole = encode(text);
@@ -93,17 +86,12 @@ export async function measureShift(
       if (shifts.length > 0) {
         await computeRows(runner, after, own, { from: same });
         const reference = await score(runner, after, own, shifts, scored);
-        if (options.rounding) {
-          await computeRows(runner, after, own, { from: same, lane: 'paged' });
-          compare(result.rounding, reference, await score(runner, after, own, shifts, scored));
-          await computeRows(runner, after, own, { from: same });
-        }
         for (const { start, end, by } of shifts) {
           const rows = pool.read(old.subarray(start - by, end - by));
           runner.shiftKeys(rows, by);
           pool.write(own.subarray(start, end), rows, 0, start);
         }
-        compare(result.shifted, reference, await score(runner, after, own, shifts, scored));
+        compare(result, reference, await score(runner, after, own, shifts, scored));
       }
       options.onProgress?.((i + 1) / texts.length);
     }
@@ -117,13 +105,13 @@ export async function measureShift(
  */
 export function shiftQuality(
   model: ImportedModel,
-  runner: OnnxRunner,
+  runner: Runner,
   encode: (text: string) => number[],
   contextTokens: number,
   onProgress: (fraction: number) => void,
 ): Promise<ShiftQuality | null> {
   return measuredOnce(model.dir, FILE, { format: FORMAT, contextTokens, bound: MAX_SHIFT_DIVERGENCE }, async () => {
-    const { shifted } = await measureShift(runner, encode, SAMPLE_TEXT, { contextTokens, places: [0.2], onProgress });
+    const shifted = await measureShift(runner, encode, SAMPLE_TEXT, { contextTokens, places: [0.2], onProgress });
     if (shifted.numTokens === 0) return null;
     const { klSum, klMax, agreed, numTokens } = shifted;
     return { klMean: klSum / numTokens, klMax, top1: agreed / numTokens, bound: MAX_SHIFT_DIVERGENCE, numTokens };
@@ -132,7 +120,7 @@ export function shiftQuality(
 
 /** Log-probabilities of the tokens after each cursor, over the rows before it. */
 async function score(
-  runner: OnnxRunner,
+  runner: Runner,
   ids: readonly number[],
   slots: Int32Array,
   shifts: readonly Shift[],

@@ -96,7 +96,7 @@ export class GraphOps {
    * codes with one scale per row if the weights are int8.
    */
   rows(x: string, name: string, factor: string | null = null): Rows {
-    if (this.#plan.linears.get(name)!.weight.type !== 'int8')
+    if (this.#plan.linears.get(name)!.form !== 'int8')
       return { x: factor === null ? x : this.op('Mul', [x, factor]), scale: null };
     const { codes, rowMax } = this.codeRows(x);
     return { x: codes, scale: factor === null ? rowMax : this.op('Mul', [rowMax, factor]) };
@@ -113,11 +113,10 @@ export class GraphOps {
    * rows itself, with one scale per block, and computes several rows at a time (see blockRowMultiple).
    */
   product({ x }: Rows, name: string, bias?: string): string {
-    const { width, weight, scales } = this.#plan.linears.get(name)!;
+    const { form, width, weight, scales } = this.#plan.linears.get(name)!;
     const stored = this.weight(weight.name);
-    if (weight.type === 'float32')
-      return this.op('Gemm', [x, stored, ...(bias ? [this.weight(bias)] : [])], { transB: 1 });
-    if (weight.type === 'int8')
+    if (form === 'float32') return this.op('Gemm', [x, stored, ...(bias ? [this.weight(bias)] : [])], { transB: 1 });
+    if (form === 'int8')
       return this.op('MatMulIntegerToFloat', [x, stored, this.step, this.weight(scales!.name), this.zero], {}, MS);
     const sizes = { K: width, N: weight.dims[0]!, bits: linearBits(weight), block_size: BLOCK, accuracy_level: 4 };
     return this.op(

@@ -24,6 +24,11 @@ import { cacheEntry, removeEntries } from './importCache.ts';
 
 /** Part of every key. Raise it when the conversion of weights changes. Graphs and layout are in the key themselves. */
 const FORMAT = 3;
+/**
+ * Part of the keys of the native form. Raise it when the arithmetic of the native kernels changes, because cached rows
+ * would differ.
+ */
+const NATIVE_FORMAT = 1;
 const JSON_FILES = [
   'config.json',
   'generation_config.json',
@@ -189,6 +194,11 @@ interface ImportRecord {
   readonly source: string;
 }
 
+/** Entries of one kind replace each other (see ImportRecord). */
+function kindOf(products: unknown): unknown {
+  return products === 'blocks' ? 'rows' : products;
+}
+
 /** Fills the folder of a cache entry. Returns the hash of the tensors. */
 async function build(
   dir: string,
@@ -203,6 +213,7 @@ async function build(
   } finally {
     await file.close();
   }
+  if (plan.products === 'native') return contentHash;
   for (const kv of ['int8', 'float32'] as const)
     await writeFile(path.join(dir, graphFile(kv)), buildStepGraph(model.config, plan, { kv, weightFile: WEIGHT_FILE }));
   return contentHash;
@@ -223,6 +234,10 @@ export function entryKey(
   const hash = createHash('sha256').update(fingerprint);
   for (const biased of [keyBiasLayers(config), []]) {
     const plan = planWeights(config, precision, false, products, biased);
+    if (products === 'native') {
+      hash.update(JSON.stringify([NATIVE_FORMAT, ...plan.stored.values()]));
+      continue;
+    }
     for (const kv of ['int8', 'float32'] as const) hash.update(build(config, plan, { kv, weightFile: WEIGHT_FILE }));
   }
   return `${precision}-${hash.digest('hex').slice(0, 32)}`;
@@ -265,9 +280,7 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
         cacheDir,
         key,
         (older) =>
-          older.source === source &&
-          older.precision === precision &&
-          (older.products === 'narrow') === (products === 'narrow'),
+          older.source === source && older.precision === precision && kindOf(older.products) === kindOf(products),
       );
     const { contentHash, tied, biased } = entry.value;
     const plan = planWeights(model.config, precision, tied, products, biased);

@@ -6,7 +6,11 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { keyBiasMatrix } from './keyBias.ts';
 import {
+  BLOCK,
+  GROUP,
   numBlocks,
+  packBlocks4,
+  packRows8,
   quantiseBlocks4,
   quantiseBlocks8,
   quantiseRows16,
@@ -37,11 +41,7 @@ class Conversion {
   async item(item: PlanItem): Promise<void> {
     switch (item.kind) {
       case 'linear':
-        return item.weight.type === 'uint8'
-          ? this.linearBlocks(item)
-          : item.weight.type === 'int8'
-            ? this.linearInt8(item)
-            : this.linearFloat(item);
+        return this.linear(item);
       case 'embedding':
         return this.embedding(item);
       case 'vector':
@@ -69,6 +69,61 @@ class Conversion {
       await use(await this.weights.rows(tensor, first, count, this.buffer, hash), first, count);
     }
     this.hashed.add(tensor);
+  }
+
+  private linear(item: LinearItem): Promise<void> {
+    switch (item.form) {
+      case 'int8':
+        return this.linearInt8(item);
+      case 'blocks4':
+      case 'blocks8':
+        return this.linearBlocks(item);
+      case 'float32':
+        return this.linearFloat(item);
+      case 'packed8':
+        return this.linearPacked8(item);
+      case 'packed4':
+        return this.linearPacked4(item);
+    }
+  }
+
+  private async linearPacked8({ width, sources, weight, scales }: LinearItem): Promise<void> {
+    const [groups, vectors] = weight.dims as [number, number];
+    const codes = new Int8Array(weight.length);
+    const rowsScales = new Float32Array(groups * GROUP);
+    let row = 0;
+    for (const { tensor, rows, factor } of sources) {
+      const start = row;
+      await this.eachPart(tensor, rows, width, (part, first, count) => {
+        const partScales = rowsScales.subarray(start + first, start + first + count);
+        rowScales(part, count, width, partScales);
+        packRows8(part, count, width, partScales, codes, 4 * vectors, start + first);
+        for (let i = 0; i < count; i++) partScales[i]! *= factor;
+      });
+      row += rows;
+    }
+    await this.write(codes, weight.offset);
+    await this.write(rowsScales, scales!.offset);
+  }
+
+  private async linearPacked4({ width, sources, weight, scales }: LinearItem): Promise<void> {
+    const blocks = numBlocks(width);
+    const codes = new Uint8Array(weight.length);
+    const allScales = new Float32Array(scales!.length / 4);
+    let row = 0;
+    for (const { tensor, rows, factor } of sources) {
+      const start = row;
+      await this.eachPart(tensor, rows, width, (part, first, count) => {
+        const partCodes = new Uint8Array((count * blocks * BLOCK) / 2);
+        const partScales = new Float32Array(count * blocks);
+        quantiseBlocks4(part, count, width, partCodes, partScales);
+        for (let i = 0; i < partScales.length; i++) partScales[i]! *= factor;
+        packBlocks4(partCodes, partScales, count, blocks, codes, allScales, start + first);
+      });
+      row += rows;
+    }
+    await this.write(codes, weight.offset);
+    await this.write(allScales, scales!.offset);
   }
 
   private async linearInt8({ width, sources, weight, scales }: LinearItem): Promise<void> {

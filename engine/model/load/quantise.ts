@@ -10,11 +10,12 @@ import type { Precision } from '../../protocol/tasks.ts';
  * bits and saturate (x86 without VNNI): 127 * 127 * 2 fits in 16 bits. Blocks of 8 bits would saturate.
  * blocks: 8-bit weights in blocks multiply a few rows fastest.
  * rows: 8-bit weights with one scale per output multiply a few rows fastest.
+ * native: the native kernels multiply (see model/native). The only form that is not for onnxruntime.
  */
-export type ProductForm = 'narrow' | 'rows' | 'blocks';
+export type ProductForm = 'narrow' | 'rows' | 'blocks' | 'native';
 
 /** How the weights of a linear layer are stored (see LinearItem). */
-export type Form = 'blocks4' | 'blocks8' | 'int8' | 'float32';
+export type Form = 'blocks4' | 'blocks8' | 'int8' | 'float32' | 'packed4' | 'packed8';
 
 export type Forms = Readonly<Record<'feedForward' | 'attention' | 'head', Form>>;
 
@@ -27,6 +28,8 @@ export type Forms = Readonly<Record<'feedForward' | 'attention' | 'head', Form>>
  */
 export function formsOf(precision: Precision, products: ProductForm): Forms {
   if (precision === 'float32') return { feedForward: 'float32', attention: 'float32', head: 'float32' };
+  if (products === 'native')
+    return { feedForward: precision === 'int4' ? 'packed4' : 'packed8', attention: 'packed8', head: 'packed8' };
   const few = products === 'blocks' ? 'blocks8' : 'int8';
   return precision === 'int4'
     ? { feedForward: 'blocks4', attention: few, head: few }
@@ -214,4 +217,65 @@ function bestScale(rows: Float32Array, start: number, end: number): { divisor: n
     best.factor = product / square;
   }
   return best;
+}
+
+// --- groups of outputs, for the native kernels (see engine/native/step.h) --------------
+
+/** Outputs of a group. A row of weights is padded to a multiple of WIDTH_MULTIPLE. */
+export const GROUP = 16;
+export const WIDTH_MULTIPLE = 16;
+
+/**
+ * Codes rows [numRows, width] in 8 bits into out [groups, paddedWidth / 4, GROUP, 4], from row `firstRow` on. `scales`:
+ * of these rows.
+ */
+export function packRows8(
+  rows: Float32Array,
+  numRows: number,
+  width: number,
+  scales: Float32Array,
+  out: Int8Array,
+  paddedWidth: number,
+  firstRow: number,
+): void {
+  for (let r = 0; r < numRows; r++) {
+    const inverse = scales[r]! > 0 ? 1 / scales[r]! : 0;
+    const row = firstRow + r;
+    const start = Math.floor(row / GROUP) * GROUP * paddedWidth + (row % GROUP) * 4;
+    const source = r * width;
+    for (let i = 0; i < width; i++)
+      out[start + (i >> 2) * 4 * GROUP + (i & 3)] = clamp(rows[source + i]! * inverse + ROUND - ROUND);
+  }
+}
+
+/**
+ * Moves codes [numRows, numBlocks, BLOCK / 2] and scales [numRows, numBlocks] of quantiseBlocks4, from row `firstRow`
+ * on, into `out` [groups, numBlocks, BLOCK / 8, GROUP, 4] and `outScales` [groups, numBlocks, GROUP]. Byte j of a
+ * vector holds the codes 8 v + j and 8 v + 4 + j of its block.
+ */
+export function packBlocks4(
+  codes: Uint8Array,
+  scales: Float32Array,
+  numRows: number,
+  blocks: number,
+  out: Uint8Array,
+  outScales: Float32Array,
+  firstRow: number,
+): void {
+  const half = BLOCK / 2;
+  const codeOf = (block: number, i: number): number => (codes[block * half + (i >> 1)]! >> (4 * (i & 1))) & 15;
+  for (let r = 0; r < numRows; r++) {
+    const group = Math.floor((firstRow + r) / GROUP);
+    const inGroup = (firstRow + r) % GROUP;
+    for (let b = 0; b < blocks; b++) {
+      const block = r * blocks + b;
+      const to = group * blocks + b;
+      outScales[to * GROUP + inGroup] = scales[block]!;
+      for (let i = 0; i < half; i++) {
+        const first = 8 * (i >> 2) + (i & 3);
+        out[to * half * GROUP + (i >> 2) * 4 * GROUP + 4 * inGroup + (i & 3)] =
+          codeOf(block, first) | (codeOf(block, first + 4) << 4);
+      }
+    }
+  }
 }

@@ -3,7 +3,16 @@
  * are made from. Maps the names of Hugging Face to those of the weight file. Reads no weights.
  */
 import type { Precision } from '../../protocol/tasks.ts';
-import { BLOCK, numBlocks, type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
+import {
+  BLOCK,
+  GROUP,
+  numBlocks,
+  type Form,
+  type Forms,
+  formsOf,
+  type ProductForm,
+  WIDTH_MULTIPLE,
+} from './quantise.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { keyBiasLayers } from './keyBias.ts';
 
@@ -33,13 +42,15 @@ interface VectorSource {
 }
 
 /**
- * A linear layer with R = the sum of the rows of its sources. The type of its stored weights gives their form.
+ * A linear layer with R = the sum of the rows of its sources. Its stored weights, by form:
  * int8: [width, R], and scales [R].
- * uint8: blocks of 8 bits [R, numBlocks, BLOCK] or of 4 bits [R, numBlocks, BLOCK / 2], and scales [R * numBlocks].
+ * blocks8, blocks4: [R, numBlocks, BLOCK] or [R, numBlocks, BLOCK / 2], and scales [R * numBlocks].
  * float32: [R, width].
+ * packed8, packed4: see packRows8 and packBlocks4.
  */
 export interface LinearItem {
   readonly kind: 'linear';
+  readonly form: Form;
   readonly width: number;
   readonly sources: readonly RowSource[];
   readonly weight: StoredTensor;
@@ -237,7 +248,14 @@ class WeightPlanner {
     }
     // In float32 a tied head reads the embedding itself, because the layouts are the same.
     this.#stored.set('head', embedding);
-    this.#linears.set('head', { kind: 'linear', width: hiddenSize, sources: [], weight: embedding, scales: null });
+    this.#linears.set('head', {
+      kind: 'linear',
+      form: 'float32',
+      width: hiddenSize,
+      sources: [],
+      weight: embedding,
+      scales: null,
+    });
   }
 
   #store(name: string, type: StoredTensor['type'], dims: readonly number[]): StoredTensor {
@@ -251,7 +269,7 @@ class WeightPlanner {
   #linear(name: string, width: number, sources: readonly RowSource[], form: Form): void {
     const rows = sources.reduce((sum, s) => sum + s.rows, 0);
     for (const s of sources) this.#needed.set(s.tensor, [s.rows, width]);
-    const item: LinearItem = { kind: 'linear', width, sources, ...this.#storeLinear(name, width, rows, form) };
+    const item: LinearItem = { kind: 'linear', form, width, sources, ...this.#storeLinear(name, width, rows, form) };
     this.#linears.set(name, item);
     this.#items.push(item);
   }
@@ -271,6 +289,17 @@ class WeightPlanner {
       }
       case 'float32':
         return { weight: this.#store(name, 'float32', [rows, width]), scales: null };
+      case 'packed8': {
+        const groups = Math.ceil(rows / GROUP);
+        const vectors = (WIDTH_MULTIPLE / 4) * Math.ceil(width / WIDTH_MULTIPLE);
+        return { weight: this.#store(name, 'int8', [groups, vectors, GROUP, 4]), scales: scales(groups * GROUP) };
+      }
+      case 'packed4': {
+        const groups = Math.ceil(rows / GROUP);
+        const blocks = numBlocks(width);
+        const weight = this.#store(name, 'uint8', [groups, blocks, BLOCK / 8, GROUP, 4]);
+        return { weight, scales: scales(groups * blocks * GROUP) };
+      }
     }
   }
 

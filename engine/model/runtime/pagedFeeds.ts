@@ -6,6 +6,7 @@ import type { BatchSpan, ReceivedAttention } from '../batch.ts';
 import type { Attention } from '../../kv/pages.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import type { OnnxRuntime, Tensor } from './onnxSession.ts';
+import { PoolRotations } from './poolRotations.ts';
 import type { RopeTable } from './rope.ts';
 import { FEEDS } from '../graph/feeds.ts';
 
@@ -22,25 +23,19 @@ export class PagedFeeds {
   attention: Attention = { gathered: false, own: [], first: 0, count: 0, columns: 0, paidColumns: 0 };
   readonly #ort: OnnxRuntime;
   readonly #pool: KvPool;
-  readonly #rope: RopeTable;
-  readonly #withRotations: boolean;
+  readonly #rotations: PoolRotations | null;
   readonly #feeds: Record<string, Tensor>;
   /** What the feeds point to: the generation of the pool's arrays, and a range of its pages. */
   #generation = -1;
   #firstPlace = 0;
   #numPlaces = 0;
-  /** [numPages, headSize, L]: rotations by place in the pool. */
-  #poolRotations = new Float32Array(0);
-  /** The position that each column of #poolRotations was computed for. */
-  #rotatedPositions = new Int32Array(0);
   #maskBuffer = new Float32Array(0);
 
   /** `feeds` gets the tensors. Those of the pool stay in it until the pool changes. */
   constructor(ort: OnnxRuntime, pool: KvPool, rope: RopeTable, withRotations: boolean, feeds: Record<string, Tensor>) {
     this.#ort = ort;
     this.#pool = pool;
-    this.#rope = rope;
-    this.#withRotations = withRotations;
+    this.#rotations = withRotations ? new PoolRotations(pool, rope) : null;
     this.#feeds = feeds;
   }
 
@@ -65,12 +60,12 @@ export class PagedFeeds {
     this.#feeds[FEEDS.pagesShape] = gathered
       ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots)
       : int64(kvHeads, -1, columns / pageSlots, pageSlots);
-    if (!this.#withRotations) return;
-    this.#updateRotations();
+    if (!this.#rotations) return;
+    const rotations = this.#rotations.update(this.#firstPlace, this.#numPlaces);
     const from = this.#firstPlace * headSize * pageSlots;
     this.#feeds[FEEDS.poolRotations] = new this.#ort.Tensor(
       'float32',
-      this.#poolRotations.subarray(from, from + headSize * this.#numPlaces * pageSlots),
+      rotations.subarray(from, from + headSize * this.#numPlaces * pageSlots),
       [this.#numPlaces, headSize, pageSlots],
     );
   }
@@ -126,11 +121,6 @@ export class PagedFeeds {
       this.#feeds[`ks${l}`] = new ort.Tensor('float32', pool.keyScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
       this.#feeds[`vs${l}`] = new ort.Tensor('float32', pool.valueScales[l]!.subarray(from, to), [N, kvHeads, 1, L]);
     }
-    if (this.#generation !== pool.generation) {
-      this.#poolRotations = new Float32Array(this.#withRotations ? headSize * pool.numSlots : 0);
-      // No position is -1, so all columns will be computed.
-      this.#rotatedPositions = new Int32Array(pool.numSlots).fill(-1);
-    }
     this.#generation = pool.generation;
     this.#firstPlace = first;
     this.#numPlaces = N;
@@ -181,26 +171,5 @@ export class PagedFeeds {
       }
     }
     return new this.#ort.Tensor('float32', mask, gathered ? [W, 1, 1, width] : [1, 1, W, width]);
-  }
-
-  /** Computes the columns whose token has another position than in the last step. */
-  #updateRotations(): void {
-    const [rope, poolRotations, rotatedPositions] = [this.#rope, this.#poolRotations, this.#rotatedPositions];
-    const { positions, places, pageSlots: L } = this.#pool;
-    const { half } = rope;
-    for (const [page, place] of places.entries()) {
-      if (place < this.#firstPlace || place >= this.#firstPlace + this.#numPlaces) continue;
-      for (let i = 0; i < L; i++) {
-        const position = positions[page * L + i]!;
-        if (rotatedPositions[place * L + i] === position) continue;
-        rope.ensure(position + 1);
-        let at = place * 2 * half * L + i;
-        for (let d = 0; d < half; d++, at += L) {
-          poolRotations[at] = rope.cos[position * half + d]!;
-          poolRotations[at + half * L] = rope.sin[position * half + d]!;
-        }
-        rotatedPositions[place * L + i] = position;
-      }
-    }
   }
 }

@@ -4,7 +4,7 @@
  */
 import path from 'node:path';
 import type * as Ort from 'onnxruntime-node';
-import type { BatchSpan, ModelRunner, ReceivedAttention } from '../batch.ts';
+import type { BatchSpan, ReceivedAttention, Runner } from '../batch.ts';
 import type { KvRows } from '../../kv/kvRows.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import { RequestError } from '../../protocol/errors.ts';
@@ -23,7 +23,7 @@ export interface RunnerOptions {
   readonly threads: number;
 }
 
-export class OnnxRunner implements ModelRunner {
+export class OnnxRunner implements Runner {
   readonly vocabSize: number;
   readonly numHeads: number;
   readonly pool: KvPool;

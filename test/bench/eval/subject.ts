@@ -13,7 +13,7 @@ import { codecFor } from '../../../engine/model/calibrate/codecQuality.ts';
 import { type ImportedModel, kvShape, readKeyBiases } from '../../../engine/model/load/importedModel.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
-import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { Runner } from '../../../engine/model/batch.ts';
 import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 
@@ -44,7 +44,7 @@ export class KvSubject {
   readonly name: string;
   readonly modelDir: string;
   readonly model: ImportedModel;
-  readonly runner: OnnxRunner;
+  readonly runner: Runner;
   readonly rope: RopeTable;
   /** Key bias of each layer whose rows hold keys without it: [kvHeads * headSize]. */
   readonly biases: ReadonlyMap<number, Float32Array>;
@@ -57,7 +57,7 @@ export class KvSubject {
     name: string,
     modelDir: string,
     model: ImportedModel,
-    runner: OnnxRunner,
+    runner: Runner,
     rope: RopeTable,
     codecs: ReadonlyMap<string, KvCodec>,
     biases: ReadonlyMap<number, Float32Array>,

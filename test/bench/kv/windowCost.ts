@@ -13,7 +13,7 @@ import {
 } from '../../../engine/model/calibrate/measurement.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
-import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { Runner } from '../../../engine/model/batch.ts';
 import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
 import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
 
@@ -34,7 +34,7 @@ export async function measurePool(
   texts: readonly (readonly number[])[],
 ): Promise<WindowCost> {
   const model = await importModel({ modelDir, cacheDir, precision: 'float32' });
-  const open = (kv: KvPrecision): Promise<OnnxRunner> =>
+  const open = (kv: KvPrecision): Promise<Runner> =>
     openRunner(model, new KvPool(kvShape(model.config, kv, model.biased), 0), { threads });
   const exact = await open('float32');
   const coded = await open('int8');

@@ -15,7 +15,7 @@ import { type AnswerCounts, answersOf } from '../eval/quality.ts';
 import { Engine } from '../../../engine/core/engine.ts';
 import { type ImportedModel, kvShape } from '../../../engine/model/load/importedModel.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
-import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { Runner } from '../../../engine/model/batch.ts';
 import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
@@ -138,7 +138,7 @@ async function drain(engine: Engine, afterStep: () => void = () => {}): Promise<
 
 interface Subject {
   readonly model: ImportedModel;
-  readonly runner: OnnxRunner;
+  readonly runner: Runner;
 }
 
 async function load(modelDir: string, cacheDir: string, threads: number): Promise<Subject> {

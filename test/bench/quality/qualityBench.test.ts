@@ -17,6 +17,7 @@ import { GROUPS, samplesOf } from './samples.ts';
 import type { QualityText } from './sources.ts';
 import { qualityBench } from './suite.ts';
 import { BUILT_IN } from '../../support/builtIn.ts';
+import { linkNative } from '../../support/linkNative.ts';
 
 const folder = mkdtempSync(path.join(tmpdir(), 'kvasir-quality-'));
 // A folder inside the project, so that the bundle finds onnxruntime like the packaged one.
@@ -40,6 +41,7 @@ beforeAll(() => {
     external: ['onnxruntime-node'],
     logLevel: 'error',
   });
+  linkNative(built);
 });
 afterAll(() => {
   rmSync(built, { recursive: true, force: true });

@@ -5,7 +5,7 @@
  */
 import type { Lane } from '../../../engine/model/batch.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
-import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { Runner } from '../../../engine/model/batch.ts';
 import { resolveSampling, sample } from '../../../engine/sequence/sampler.ts';
 
 /** Largest number of tokens in a run, by lane. */
@@ -36,11 +36,11 @@ const GREEDY = resolveSampling({ temperature: 0 });
 
 abstract class Direct implements Strategy {
   abstract readonly name: string;
-  protected readonly runner: OnnxRunner;
+  protected readonly runner: Runner;
   protected readonly mostTokens: number;
   #peakBytes = 0;
 
-  constructor(runner: OnnxRunner, mostTokens: number) {
+  constructor(runner: Runner, mostTokens: number) {
     this.runner = runner;
     this.mostTokens = mostTokens;
   }

@@ -8,7 +8,7 @@ import { Engine } from '../../../engine/core/engine.ts';
 import type { TokenRange } from '../../../engine/kv/laneIds.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
-import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { Runner } from '../../../engine/model/batch.ts';
 import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
 import type { ChatMessage } from '../../../engine/protocol/tasks.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
@@ -51,7 +51,7 @@ class PoolCache implements Strategy {
   readonly #engine: Engine;
   #numAsked = 0;
 
-  constructor(runner: OnnxRunner, contextTokens: number) {
+  constructor(runner: Runner, contextTokens: number) {
     this.#engine = new Engine({
       runner,
       pool: runner.pool,

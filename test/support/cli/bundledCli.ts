@@ -8,6 +8,7 @@ import { dirname, join } from 'node:path';
 import { Writable } from 'node:stream';
 import vm from 'node:vm';
 import { buildSync } from 'esbuild';
+import { linkNative } from '../linkNative.ts';
 
 export interface Ran {
   status: number;
@@ -36,6 +37,7 @@ export class BundledCli {
       alias: { 'web-tree-sitter': './node_modules/web-tree-sitter/web-tree-sitter.cjs' },
       logLevel: 'error',
     });
+    linkNative(dirname(this.file));
     symlinkSync(join(process.cwd(), 'dist/grammars'), join(this.#folder, 'dist/grammars'), 'junction');
     writeFileSync(join(this.#folder, 'package.json'), readFileSync('package.json'));
     const names = ['exports', 'require', 'module', '__filename', '__dirname', 'process'];

@@ -16,6 +16,7 @@ export function hostOf(storage = '/nowhere/storage') {
     model: '',
     threads: 0,
     precision: 'int8',
+    native: true,
     cacheMaxBytes: 0,
     cacheDiskBytes: 0,
     cacheCodec: 'int8',

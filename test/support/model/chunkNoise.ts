@@ -1,7 +1,7 @@
 /** Measures the rounding noise of a graph: the largest change of a logit because the current load decides on chunks. */
 import { type OtherNext, sample } from '../../../engine/sequence/sampler.ts';
 import type { KvPool } from '../../../engine/kv/pool.ts';
-import type { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import type { Runner } from '../../../engine/model/batch.ts';
 import type { SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { below, seededRandom } from '../engine/workload.ts';
 
@@ -9,7 +9,7 @@ import { below, seededRandom } from '../engine/workload.ts';
  * Largest difference of a logit between chunkings of the same 1,000 positions into chunks of 64, 7 and 1. No other code
  * may use the pool meanwhile.
  */
-export async function chunkNoise(runner: OnnxRunner, pool: KvPool, vocabSize: number): Promise<number> {
+export async function chunkNoise(runner: Runner, pool: KvPool, vocabSize: number): Promise<number> {
   const random = seededRandom(5);
   let noise = 0;
   for (let text = 0; text < 5; text++) {
@@ -47,7 +47,7 @@ export async function chunkNoise(runner: OnnxRunner, pool: KvPool, vocabSize: nu
  */
 export async function drawsWithin(
   noise: number,
-  runner: OnnxRunner,
+  runner: Runner,
   pool: KvPool,
   tokenIds: readonly number[],
   sampling: SamplingParams,

@@ -2,11 +2,12 @@
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { BatchSpan } from '../../../engine/model/batch.ts';
+import type { BatchSpan, Runner } from '../../../engine/model/batch.ts';
 import { KvPool } from '../../../engine/kv/pool.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape, usualKv } from '../../../engine/model/load/importedModel.ts';
 import { isNarrow, loadOnnxruntime } from '../../../engine/model/runtime/onnxSession.ts';
+import { NativeRunner } from '../../../engine/model/native/nativeRunner.ts';
 import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
 import type { ProductForm } from '../../../engine/model/load/quantise.ts';
 import type { KvPrecision, Precision } from '../../../engine/protocol/tasks.ts';
@@ -40,7 +41,9 @@ export function temporaryFolder(): { dir: string; remove(): void } {
 /** Whether this CPU needs the 7-bit form (see ProductForm). */
 export const isNarrowHere = await isNarrow(await loadOnnxruntime());
 /** The forms that this CPU computes correctly. */
-export const formsHere: readonly ProductForm[] = isNarrowHere ? ['narrow'] : ['rows', 'blocks', 'narrow'];
+export const formsHere: readonly Exclude<ProductForm, 'native'>[] = isNarrowHere
+  ? ['narrow']
+  : ['rows', 'blocks', 'narrow'];
 
 export async function loadRunner(
   modelDir: string,
@@ -48,10 +51,22 @@ export async function loadRunner(
   precision: Precision,
   kv: KvPrecision = usualKv(precision),
   numSlots = 1024,
-  products?: ProductForm,
+  products?: Exclude<ProductForm, 'native'>,
 ): Promise<OnnxRunner> {
   const model = await importModel({ modelDir, cacheDir, precision, products });
   return OnnxRunner.create(model, new KvPool(kvShape(model.config, kv, model.biased), numSlots), { threads: 1 });
+}
+
+/** A runner of the native kernels, by default of the fastest ones, over a pool of 8 bits. */
+export async function loadNativeRunner(
+  modelDir: string,
+  cacheDir: string,
+  precision: 'int8' | 'int4',
+  { numSlots = 1024, threads = 1, kernels }: { numSlots?: number; threads?: number; kernels?: string } = {},
+): Promise<NativeRunner> {
+  const model = await importModel({ modelDir, cacheDir, precision, products: 'native' });
+  const pool = new KvPool(kvShape(model.config, 'int8', model.biased), numSlots);
+  return NativeRunner.create(model, pool, { threads, kernels });
 }
 
 export function argmax(row: ArrayLike<number>): number {
@@ -149,7 +164,7 @@ class Slots {
  * token of each running sequence. `onLogits` receives every row that was sampled from.
  */
 export async function generateTogether(
-  runner: OnnxRunner,
+  runner: Runner,
   prompts: readonly number[][],
   numTokens: number,
   chunk: number,

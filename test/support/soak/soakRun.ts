@@ -9,7 +9,7 @@ import { KvPool } from '../../../engine/kv/pool.ts';
 import { Engine } from '../../../engine/core/engine.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape, usualKv } from '../../../engine/model/load/importedModel.ts';
-import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
+import { NativeRunner } from '../../../engine/model/native/nativeRunner.ts';
 import type { Precision } from '../../../engine/protocol/tasks.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from '../engine/fakeRunner.ts';
 import { runAlone } from '../engine/oracle.ts';
@@ -230,11 +230,11 @@ function fakeSubject(): Subject {
 
 /** The oracle has its own session and its own pool. */
 async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOptions['model']>): Promise<Subject> {
-  const imported = await importModel({ modelDir, cacheDir, precision });
+  const imported = await importModel({ modelDir, cacheDir, precision, products: 'native' });
   const shape = kvShape(imported.config, usualKv(precision), imported.biased);
   const open = async () => {
     const pool = new KvPool(shape, 0);
-    return { pool, runner: await OnnxRunner.create(imported, pool, { threads: 1 }) };
+    return { pool, runner: NativeRunner.create(imported, pool, { threads: 2 }) };
   };
   const { pool, runner } = await open();
   const alone = await open();

@@ -67,6 +67,10 @@ const SETTINGS: Record<string, [file: string, words: string]> = {
     'test/unit/src/client/engineHost.test.ts',
     'the precision of the weights reaches the engine',
   ],
+  'kvasir.engine.native': [
+    'test/unit/src/client/engineHost.test.ts',
+    'the native kernels are used unless the setting says so',
+  ],
   'kvasir.engine.unloadAfterMinutes': [
     'test/unit/src/client/idleUnload.test.ts',
     'unloaded after the time without a request',

@@ -50,9 +50,10 @@ export class ShiftedReuse implements RowReuse {
   plan(request: CachedRequest): void {
     // Idle requests compute exact rows.
     if (request.priority === 'idle' || this.#plans.has(request)) return;
-    const prefillEnd = request.laneAt(0) === 'prefill' ? request.laneEnd(0) : 0;
+    const numMarked = request.cacheIds.findIndex((id) => !isPrefill(exactId(id)));
     // The last token of a prompt is always computed, because its logits are needed.
-    const shifts = this.#runs.plan(request.cacheIds, Math.min(prefillEnd, request.numPromptTokens - 1));
+    const most = request.numPromptTokens - 1;
+    const shifts = this.#runs.plan(request.cacheIds, numMarked < 0 ? most : Math.min(numMarked, most));
     this.#plans.set(request, shifts);
     for (const { start, end } of shifts)
       for (let i = start; i < end; i++) request.cacheIds[i] = shiftedId(request.cacheIds[i]!);

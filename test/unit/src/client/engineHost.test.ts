@@ -139,6 +139,17 @@ test('the precision of the weights reaches the engine; a change stops it, and th
   expect(world.engines.length).toBe(2);
 });
 
+test('the native kernels are used unless the setting says so', async () => {
+  const { host, set } = hostOf();
+  host.client.ready().catch(() => {});
+  expect((await greet()).native).toBeUndefined();
+  set({ native: false });
+  await settle();
+  host.client.ready().catch(() => {});
+  expect((await greet()).native).toBe(false);
+  expect(world.engines.length).toBe(2);
+});
+
 test('Restart in an old notification does nothing after Kvasir was switched off; text from a model’s files is not a link', async () => {
   const { host } = hostOf();
   host.client.ready().catch(() => {});

@@ -1,0 +1,219 @@
+/**
+ * Runs batches in the native kernels: opens the weights, and makes the arrays of a step. Knows slots and positions.
+ * Does not know sequences or queues.
+ */
+import path from 'node:path';
+import type { BatchSpan, ReceivedAttention, Runner } from '../batch.ts';
+import type { KvRows } from '../../kv/kvRows.ts';
+import type { KvPool } from '../../kv/pool.ts';
+import { RequestError } from '../../protocol/errors.ts';
+import { type ImportedModel, WEIGHT_FILE } from '../load/importedModel.ts';
+import { usesRotations } from '../load/keyBias.ts';
+import { GROUP } from '../load/quantise.ts';
+import { planWeights, type WeightPlan } from '../load/weightPlan.ts';
+import { PoolRotations } from '../runtime/poolRotations.ts';
+import { RopeTable, shiftKeys } from '../runtime/rope.ts';
+import { type Addon, loadAddon, type NativeEngine } from './addon.ts';
+
+/** Tensors of a layer, in the order of addon.c. `null`: the layer has none. */
+function layerTensors(isBiased: boolean): (string | null)[] {
+  return [
+    'norm1',
+    'qkv',
+    'qkv.scales',
+    isBiased ? 'qvBias' : 'qkvBias',
+    isBiased ? 'keyBias' : null,
+    'qkNorm',
+    'o',
+    'o.scales',
+    'oBias',
+    'norm2',
+    'gate',
+    'gate.scales',
+    'gateBias',
+    'up',
+    'up.scales',
+    'upBias',
+    'down',
+    'down.scales',
+    'downBias',
+  ];
+}
+const MODEL_TENSORS = ['embedding', 'embedding.scales', 'norm', 'head', 'head.scales'];
+
+/** Offsets and lengths of all tensors in the weight file; -1 for one that the model does not have. */
+function tensorPlaces(plan: WeightPlan, numLayers: number): Float64Array {
+  const places: number[] = [];
+  const add = (name: string | null): void => {
+    const stored = name === null ? undefined : plan.stored.get(name);
+    places.push(stored?.offset ?? -1, stored?.length ?? 0);
+  };
+  for (let l = 0; l < numLayers; l++)
+    for (const name of layerTensors(plan.biased.includes(l))) add(name && `l${l}.${name}`);
+  for (const name of MODEL_TENSORS) add(name);
+  return Float64Array.from(places);
+}
+
+export class NativeRunner implements Runner {
+  readonly vocabSize: number;
+  readonly pool: KvPool;
+  readonly threads: number;
+  /** Name of the kernels. */
+  readonly kernels: string;
+  readonly isExact = true;
+  readonly hasOneLane = true;
+  /** There is no prefill lane. */
+  readonly prefillBytesPerToken = 0;
+  paidColumns = 0;
+  received: ReceivedAttention | null = null;
+  queries: Float32Array | null = null;
+  readonly #addon: Addon;
+  readonly #engine: NativeEngine;
+  readonly #model: ImportedModel;
+  readonly #rope: RopeTable;
+  readonly #rotations: PoolRotations | null;
+  #generation = -1;
+  #logits = new Float32Array(0);
+
+  private constructor(model: ImportedModel, pool: KvPool, threads: number, addon: Addon, kernels: string) {
+    const { config, precision, products, tied, biased } = model;
+    const plan = planWeights(config, precision, tied, products, biased);
+    const bits = (name: string): number => (plan.linears.get(name)!.form === 'packed4' ? 4 : 8);
+    const { numLayers, hiddenSize, numHeads, kvHeads, headSize, ffnSize, vocabSize, rmsEps } = config;
+    this.#addon = addon;
+    this.#engine = addon.open(
+      path.join(model.dir, WEIGHT_FILE),
+      kernels,
+      Int32Array.of(
+        numLayers,
+        hiddenSize,
+        numHeads,
+        kvHeads,
+        headSize,
+        ffnSize,
+        vocabSize,
+        bits('l0.qkv'),
+        bits('l0.gate'),
+        bits('head'),
+      ),
+      rmsEps,
+      tensorPlaces(plan, numLayers),
+      threads,
+    );
+    this.#model = model;
+    this.kernels = kernels;
+    this.pool = pool;
+    pool.attendsInPlace = true;
+    this.threads = threads;
+    this.vocabSize = vocabSize;
+    this.#rope = new RopeTable(config.rope, headSize);
+    this.#rotations = usesRotations(biased, 'int8') ? new PoolRotations(pool, this.#rope) : null;
+  }
+
+  /**
+   * `model` must have the product form `native`, and the pool 8 bits. `kernels`: default: the fastest.
+   * @throws Error if there is no addon for this platform
+   */
+  static create(
+    model: ImportedModel,
+    pool: KvPool,
+    { threads, kernels }: { threads: number; kernels?: string },
+  ): NativeRunner {
+    const addon = loadAddon();
+    return new NativeRunner(model, pool, threads, addon, kernels ?? addon.kernels()[0]!);
+  }
+
+  releaseScratch(): void {}
+
+  shiftKeys(rows: KvRows, by: number): void {
+    shiftKeys(rows, this.pool.shape, this.#rope, by);
+  }
+
+  dispose(): Promise<void> {
+    this.#addon.close(this.#engine);
+    return Promise.resolve();
+  }
+
+  async run(spans: readonly BatchSpan[]): Promise<Float32Array> {
+    const { numLayers, numHeads, kvHeads, headSize } = this.#model.config;
+    const { half } = this.#rope;
+    const T = spans.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
+    const numContext = spans.reduce((sum, { contextSlots }) => sum + contextSlots.length, 0);
+    const ids = new Int32Array(T);
+    const [cos, sin] = [new Float32Array(T * half), new Float32Array(T * half)];
+    const sizes = new Int32Array(2 * spans.length);
+    const context = new Int32Array(numContext);
+    const newSlots = new Int32Array(T);
+    const [logitRows, queryRows]: [number[], number[]] = [[], []];
+    let [t, c, columns] = [0, 0, 0];
+    for (const [s, span] of spans.entries()) {
+      const { tokenIds, startIndex, contextSlots, numLogits, numQueries = 0 } = span;
+      const n = tokenIds.length;
+      this.#checkIds(tokenIds);
+      this.#rope.ensure(startIndex + n);
+      ids.set(tokenIds, t);
+      cos.set(this.#rope.cos.subarray(startIndex * half, (startIndex + n) * half), t * half);
+      sin.set(this.#rope.sin.subarray(startIndex * half, (startIndex + n) * half), t * half);
+      sizes.set([n, contextSlots.length], 2 * s);
+      context.set(contextSlots, c);
+      newSlots.set(span.newSlots, t);
+      for (let i = n - numLogits; i < n; i++) logitRows.push(t + i);
+      for (let i = n - numQueries; i < n; i++) queryRows.push(t + i);
+      columns += n * contextSlots.length;
+      t += n;
+      c += contextSlots.length;
+    }
+    this.paidColumns = columns / T;
+    const padded = Math.ceil(this.vocabSize / GROUP) * GROUP;
+    if (this.#logits.length < logitRows.length * padded || this.#logits.length > 64 * padded)
+      this.#logits = new Float32Array(logitRows.length * padded);
+    const queries = new Float32Array(queryRows.length * numLayers * numHeads * headSize);
+    const n = numContext + T;
+    const received = new Float32Array(spans[0]!.measures ? 2 * numLayers * kvHeads * n : 0);
+    // The addon writes the rows, so their positions must be known before.
+    for (const span of spans) this.pool.mark(span.newSlots, span.startIndex);
+    this.#bind();
+    await this.#addon.step(this.#engine, [
+      ids,
+      cos,
+      sin,
+      sizes,
+      context,
+      newSlots,
+      this.pool.places,
+      Int32Array.from(logitRows),
+      Int32Array.from(queryRows),
+      this.#logits,
+      queries,
+      received,
+    ]);
+    this.queries = queryRows.length > 0 ? queries : null;
+    const middle = received.length / 2;
+    this.received = middle > 0 ? { most: received.subarray(0, middle), sum: received.subarray(middle) } : null;
+    return this.#logits.subarray(0, logitRows.length * this.vocabSize);
+  }
+
+  #checkIds(tokenIds: readonly number[]): void {
+    for (const id of tokenIds)
+      if (!(id >= 0 && id < this.vocabSize))
+        throw new RequestError(
+          'badRequest',
+          `Token id ${id} is not below the model's vocabulary size ${this.vocabSize}.`,
+        );
+  }
+
+  /** Gives the arrays of the pool to the addon when the pool has replaced them. */
+  #bind(): void {
+    const { pool } = this;
+    const rotations = this.#rotations?.update() ?? null;
+    if (this.#generation === pool.generation) return;
+    const arrays = pool.keys.flatMap((keys, l) => [
+      keys as Int8Array,
+      pool.values[l] as Int8Array,
+      pool.keyScales[l]!,
+      pool.valueScales[l]!,
+    ]);
+    this.#addon.bind(this.#engine, pool.pageSlots, rotations ? [...arrays, rotations] : arrays);
+    this.#generation = pool.generation;
+  }
+}

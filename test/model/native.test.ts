@@ -1,0 +1,177 @@
+/**
+ * The native kernels: the same bits from every instruction set, in every chunking and in every slot; queries and
+ * received attention as from the step graph; and errors at the border to C.
+ */
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import type { BatchSpan, Runner } from '../../engine/model/batch.ts';
+import { loadAddon } from '../../engine/model/native/addon.ts';
+import type { NativeRunner } from '../../engine/model/native/nativeRunner.ts';
+import { nativeFault, selfTestFault } from '../../engine/model/native/selfTest.ts';
+import {
+  loadNativeRunner,
+  loadRunner,
+  maxDifference,
+  MODELS,
+  random,
+  temporaryFolder,
+} from '../support/model/fixtures.ts';
+import { writeRandomModel } from '../support/model/randomModel.ts';
+
+const folder = temporaryFolder();
+afterAll(() => folder.remove());
+const cacheDir = path.join(folder.dir, 'cache');
+const kernels = loadAddon().kernels();
+
+/** Sizes that are no multiples of a vector, and sizes of real models. */
+const SHAPES = {
+  odd: { hidden_size: 72, intermediate_size: 200, num_attention_heads: 6, num_key_value_heads: 2, head_dim: 20 },
+  usual: { hidden_size: 128, intermediate_size: 256, num_attention_heads: 4, num_key_value_heads: 1, head_dim: 64 },
+  wide: { hidden_size: 256, intermediate_size: 384, num_attention_heads: 2, num_key_value_heads: 2, head_dim: 128 },
+};
+const NUM_TOKENS = 90;
+const next = random(5);
+const ids = Array.from({ length: NUM_TOKENS }, () => Math.floor(next() * 301));
+
+function spanOf(slots: Int32Array, from: number, to: number, numLogits = to - from): BatchSpan {
+  return {
+    tokenIds: ids.slice(from, to),
+    startIndex: from,
+    contextSlots: slots.slice(0, from),
+    newSlots: slots.slice(from, to),
+    numLogits,
+  };
+}
+
+/** The logits of all tokens, computed in chunks. */
+async function logitsOf(runner: Runner, slots: Int32Array, chunk: number): Promise<Float32Array> {
+  const all = new Float32Array(NUM_TOKENS * runner.vocabSize);
+  for (let from = 0; from < NUM_TOKENS; from += chunk) {
+    const to = Math.min(NUM_TOKENS, from + chunk);
+    all.set(await runner.run([spanOf(slots, from, to)]), from * runner.vocabSize);
+  }
+  return all;
+}
+
+const inOrder = Int32Array.from({ length: NUM_TOKENS }, (_, i) => i);
+
+describe.each(Object.entries(SHAPES))('shape %s', (name, shape) => {
+  const dir = path.join(folder.dir, name);
+  writeRandomModel(dir, {
+    config: {
+      model_type: 'qwen2',
+      num_hidden_layers: 2,
+      vocab_size: 301,
+      rms_norm_eps: 1e-6,
+      max_position_embeddings: 256,
+      tie_word_embeddings: true,
+      ...shape,
+    },
+    dtype: 'F32',
+    seed: 3,
+  });
+
+  test.each(['int8', 'int4'] as const)('%s: kernels, chunks, slots and pages change no bit', async (precision) => {
+    const reference = await loadNativeRunner(dir, cacheDir, precision, { kernels: 'plain' });
+    const expected = await logitsOf(reference, inOrder, NUM_TOKENS);
+    await reference.dispose();
+    // 250 slots are a single page whose size is no multiple of a block; 1,024 are four pages.
+    for (const name of kernels)
+      for (const numSlots of [250, 1024]) {
+        const runner = await loadNativeRunner(dir, cacheDir, precision, { kernels: name, numSlots, threads: 2 });
+        const scattered = inOrder.map((i) => (i * 77 + 5) % numSlots);
+        for (const chunk of name === 'plain' ? [13] : [1, 7, 13, NUM_TOKENS])
+          expect(await logitsOf(runner, scattered, chunk), `${name}, ${numSlots} slots, chunk ${chunk}`).toEqual(
+            expected,
+          );
+        await runner.dispose();
+      }
+  });
+
+  test('a token has the same bits with any other sequences in the step', async () => {
+    const runner = await loadNativeRunner(dir, cacheDir, 'int8', { threads: 2 });
+    const alone = await logitsOf(runner, inOrder, NUM_TOKENS);
+    const row = (i: number) => alone.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize);
+    const at = (first: number) => inOrder.map((i) => first + i);
+    for (const first of [200, 400, 600]) await runner.run([spanOf(at(first), 0, 50, 0)]);
+    const together = await runner.run([
+      spanOf(at(200), 50, 51),
+      spanOf(at(800), 0, 30, 0),
+      spanOf(at(400), 50, 53),
+      spanOf(at(600), 50, 70, 1),
+    ]);
+    expect(together).toEqual(Float32Array.from([50, 50, 51, 52, 69].flatMap((i) => [...row(i)])));
+    await runner.dispose();
+  });
+});
+
+// The first model has key biases of hundreds, so rounding moves its scores by more.
+test.each([
+  ['qwen2-untied-bf16', 0.1],
+  ['qwen3-tied-sharded', 0.03],
+])('%s: queries and received attention are those of the step graph', async (name, share) => {
+  const dir = path.join(MODELS, name);
+  const [onnx, native] = [await loadRunner(dir, cacheDir, 'int8'), await loadNativeRunner(dir, cacheDir, 'int8')];
+  const slots = inOrder.map((i) => (i * 37) % 1024);
+  const measured = async (runner: Runner) => {
+    await runner.run([spanOf(slots, 0, 60, 0)]);
+    const span = { ...spanOf(slots, 60, 72, 1), measures: true, numQueries: 3 };
+    const logits = Float32Array.from(await runner.run([span]));
+    return {
+      logits,
+      queries: runner.queries!.slice(),
+      most: runner.received!.most.slice(),
+      sum: runner.received!.sum,
+    };
+  };
+  const [expected, got] = [await measured(onnx), await measured(native)];
+  for (const part of ['logits', 'queries', 'most', 'sum'] as const) {
+    const largest = expected[part].reduce((most, v) => Math.max(most, Math.abs(v)), 0);
+    expect(maxDifference(expected[part], got[part]), part).toBeLessThan(share * largest);
+  }
+  await native.run([spanOf(slots, 72, 73)]);
+  expect([native.queries, native.received]).toEqual([null, null]);
+  await onnx.dispose();
+  await native.dispose();
+});
+
+describe('the border to C', () => {
+  const open = (): Promise<NativeRunner> => loadNativeRunner(path.join(MODELS, 'gguf-qwen2'), cacheDir, 'int8');
+
+  test('a token id that is too large is refused, and the runner goes on', async () => {
+    const runner = await open();
+    const bad = { ...spanOf(inOrder, 0, 2), tokenIds: [1, runner.vocabSize] };
+    await expect(runner.run([bad])).rejects.toThrow(/^Token id \d+ is not below the model's vocabulary size \d+\.$/);
+    expect((await runner.run([{ ...bad, tokenIds: [1, 2] }])).length).toBe(2 * runner.vocabSize);
+    await runner.dispose();
+  });
+
+  test('a slot outside the pool is refused', async () => {
+    const runner = await open();
+    const bad = { ...spanOf(inOrder, 0, 2), newSlots: Int32Array.of(0, 1024) };
+    await expect(runner.run([bad])).rejects.toThrow('A slot is not in the pool.');
+    await runner.dispose();
+  });
+
+  test('only one step runs at a time, and none after the end', async () => {
+    const runner = await open();
+    const first = runner.run([spanOf(inOrder, 0, 40)]);
+    await expect(runner.run([spanOf(inOrder, 0, 1)])).rejects.toThrow('A step runs.');
+    await first;
+    await runner.dispose();
+    await expect(runner.run([spanOf(inOrder, 0, 1)])).rejects.toThrow('This is no open engine.');
+  });
+
+  test('a weight file that is missing or too short is refused', () => {
+    const shape = Int32Array.of(1, 16, 1, 1, 16, 16, 16, 8, 8, 8);
+    const open = (file: string) => () =>
+      loadAddon().open(file, 'plain', shape, 1e-6, new Float64Array(2 * (19 + 5)), 1);
+    expect(open(path.join(folder.dir, 'nothing'))).toThrow('The weight file cannot be mapped into memory.');
+    expect(open(import.meta.filename)).toThrow('A tensor is not in the weight file or is too short.');
+  });
+});
+
+test('the self-test passes here, and a failure is told in its words', async () => {
+  expect(await nativeFault()).toBeNull();
+  expect(await selfTestFault(() => Promise.reject(new Error('other results')))).toBe('other results');
+});
