@@ -11,6 +11,8 @@ const shared = {
   target: 'node20',
   minify: process.argv.includes('--minify'),
   legalComments: 'none',
+  // engine/model/native/addon.ts reads it only where there is no bundle.
+  logOverride: { 'empty-import-meta': 'silent' },
 };
 const node = {
   ...shared,

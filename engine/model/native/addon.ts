@@ -49,8 +49,10 @@ export interface Addon {
 /** `native` beside the bundle, or the source folder if the engine runs from source. */
 function addonFile(): string {
   const name = `${process.platform}-${process.arch}.node`;
-  const beside = join(__dirname, 'native', name);
-  return existsSync(beside) ? beside : join(__dirname, '../../native/prebuilt', name);
+  // Node has no __dirname where it runs the source itself, and bundles have no import.meta.
+  const here = typeof __dirname === 'undefined' ? import.meta.dirname : __dirname;
+  const beside = join(here, 'native', name);
+  return existsSync(beside) ? beside : join(here, '../../native/prebuilt', name);
 }
 
 let loaded: Addon | Error | null = null;
