@@ -208,7 +208,7 @@ test('/explain asks about the definition at the cursor; /fix is refused, and tri
   // The definition's comment answers the question, so no model is asked.
   expect(lastOf(chat)).toMatchObject({
     text: expect.stringMatching(
-      /^The comment of `totalValue` \(line \d+\) says:\n\n> The value of everything in stock\.$/,
+      /^The comment of `Inventory\.totalValue` \(line \d+\) says:\n\n> The value of everything in stock\.$/,
     ),
     linesOf: { uri: '/w/src/inventory.ts' },
   });
