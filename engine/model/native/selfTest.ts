@@ -18,9 +18,9 @@ const CONFIG: ModelConfig = {
   architecture: 'qwen2',
   numLayers: 2,
   hiddenSize: 72,
-  ffnSize: 200,
-  numHeads: 4,
-  kvHeads: 2,
+  ffnSize: 136,
+  numHeads: 2,
+  kvHeads: 1,
   headSize: 64,
   vocabSize: 77,
   contextTokens: 512,
@@ -37,7 +37,8 @@ const CONFIG: ModelConfig = {
 };
 /** Layer 1 has a large key bias. */
 const BIASED = [1];
-const NUM_SLOTS = 300;
+/** A page that is no multiple of a block. */
+const NUM_SLOTS = 70;
 
 /** Pseudo-random weights. Codes from -127 to 127, numbers around 0.1. */
 function weightsOf(plan: WeightPlan): Uint8Array {
@@ -61,7 +62,7 @@ function weightsOf(plan: WeightPlan): Uint8Array {
 
 /** A prompt in two parts, then two tokens of two sequences at once. All slots are scattered. */
 async function logitsOf(runner: NativeRunner): Promise<Float32Array[]> {
-  const slots = Int32Array.from({ length: NUM_SLOTS }, (_, i) => (i * 77) % NUM_SLOTS);
+  const slots = Int32Array.from({ length: NUM_SLOTS }, (_, i) => (i * 37) % NUM_SLOTS);
   const span = (from: number, to: number, first: number): BatchSpan => ({
     tokenIds: Array.from({ length: to - from }, (_, i) => (from + i) % CONFIG.vocabSize),
     startIndex: from,
@@ -70,7 +71,7 @@ async function logitsOf(runner: NativeRunner): Promise<Float32Array[]> {
     numLogits: 1,
   });
   const results: Float32Array[] = [];
-  for (const spans of [[span(0, 70, 0)], [span(70, 103, 0), span(0, 20, 150)], [span(103, 104, 0), span(20, 21, 150)]])
+  for (const spans of [[span(0, 17, 0)], [span(17, 20, 0), span(0, 5, 40)], [span(20, 21, 0), span(5, 6, 40)]])
     results.push(Float32Array.from(await runner.run(spans)));
   return results;
 }
