@@ -210,7 +210,7 @@ editorSuite('chat', FILES, (editor) => {
     await lastAnswer().hover();
     await lastAnswer().getByRole('button', { name: 'Copy the answer' }).click();
     await poll(() => editor().page.evaluate('navigator.clipboard.readText()')).toBe(
-      `\`totalValue\` returns \`number\` (line ${INVENTORY.split('\n').findIndex((text) => text.includes('totalValue(')) + 1}).`,
+      `\`Inventory.totalValue\` returns \`number\` (line ${INVENTORY.split('\n').findIndex((text) => text.includes('totalValue(')) + 1}).`,
     );
   });
 
