@@ -91,6 +91,13 @@ module.exports = {
       to: { path: '^engine/', pathNot: '^engine/protocol/' },
     },
     {
+      name: 'only-native-loads-the-kernels',
+      severity: 'error',
+      comment: 'Everybody else uses NativeRunner and nativeFault.',
+      from: { path: '^(engine|src)/', pathNot: '^engine/model/native/' },
+      to: { path: '^engine/model/native/addon\\.ts$' },
+    },
+    {
       name: 'only-the-runtime-loads-onnxruntime',
       severity: 'error',
       comment: 'One session, one place.',

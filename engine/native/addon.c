@@ -8,9 +8,9 @@
 #include "file.h"
 #include "step.h"
 
-/** Numbers of the shape, in the order of native.ts. */
+/** Numbers of the shape, in the order of nativeRunner.ts. */
 enum { NUM_LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_SIZE, FFN, VOCAB, ATTENTION_BITS, FFN_BITS, HEAD_BITS, SHAPE_SIZE };
-/** Tensors of a layer and of the model, in the order of native.ts. */
+/** Tensors of a layer and of the model, in the order of nativeRunner.ts. */
 enum { NORM1, QKV, QKV_SCALES, QKV_BIAS, KEY_BIAS, QK_NORM, O, O_SCALES, O_BIAS, NORM2, GATE, GATE_SCALES, GATE_BIAS,
        UP, UP_SCALES, UP_BIAS, DOWN, DOWN_SCALES, DOWN_BIAS, LAYER_TENSORS };
 enum { EMBEDDING, EMBEDDING_SCALES, NORM, HEAD, HEAD_SCALES, MODEL_TENSORS };
@@ -81,7 +81,8 @@ static void release(Engine *engine) {
 }
 
 static void finalize(napi_env env, void *data, void *hint) {
-  (void)env, (void)hint;
+  (void)hint;
+  if (((Engine *)data)->bound) napi_delete_reference(env, ((Engine *)data)->bound);
   release(data);
   free(data);
 }
@@ -330,7 +331,7 @@ typedef struct {
   int failed;
 } Work;
 
-/** Arguments of a step, in the order of native.ts. */
+/** Arguments of a step, in the order of addon.ts. */
 enum { IDS, COS, SIN, SPANS, CONTEXT_SLOTS, NEW_SLOTS, PLACES, LOGIT_ROWS, QUERY_ROWS, LOGITS, QUERIES, RECEIVED,
        NUM_ARGUMENTS };
 

@@ -20,13 +20,15 @@ static void code_part(const float *x, int n, int8_t *codes, float *scale, int32_
   v16f most = {};
   for (int i = 0; i < n; i += 16) most = max_f(most, abs_f(load_f(x + i)));
   const float largest = largest_of(most);
-  const float inverse = largest > 0 ? 127 / largest : 0;
+  // Below this, the inverse is infinite.
+  const float inverse = largest > 1e-30f ? 127 / largest : 0;
   *scale = largest / 127;
   v16i total = {};
   for (int i = 0; i < n; i += 16) {
     const v16i code = nearest(load_f(x + i) * inverse);
     const v16b bytes = __builtin_convertvector(code, v16b);
-    total += code;
+    // As stored: a number that is not finite has a code of more than 8 bits.
+    total += __builtin_convertvector(bytes, v16i);
     memcpy(codes + i, &bytes, 16);
   }
   *sum = sum_of(total);

@@ -77,6 +77,7 @@ static void embed_rows(void *context, int chunk, int thread) {
     const float scale = m->embeddingScales[id];
     float *h = run->hidden + row * run->hiddenStride;
     for (int i = 0; i < m->hidden; i++) h[i] = (float)codes[i] * scale;
+    for (size_t i = m->hidden; i < run->hiddenStride; i++) h[i] = 0;
   }
 }
 

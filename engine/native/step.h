@@ -58,7 +58,6 @@ typedef struct {
 /** Consecutive rows of one sequence. */
 typedef struct {
   int firstRow, numRows;
-  /** 64 or fewer slots of one page. */
   int firstBlock, numBlocks;
 } Span;
 

@@ -49,11 +49,11 @@ typedef struct { pthread_mutex_t lock; pthread_cond_t changed; } Monitor;
 typedef struct { Threads *pool; int index; } Start;
 
 struct Threads {
-  /** Number of the job in the upper half, next chunk in the lower half. */
+  /** Number of the job in the upper half, chunks that nobody has taken in the lower half. */
   _Alignas(128) atomic_ullong next;
   _Alignas(128) atomic_int done;
   _Alignas(128) atomic_uint job;
-  /** Of the job. A thread that reads them too late takes no chunk, because `next` has another number then. */
+  /** Of the job. Read behind taking a chunk only: before, the next job may be replacing them. */
   atomic_int count;
   _Atomic(Chunk) chunk;
   _Atomic(void *) context;
@@ -66,18 +66,17 @@ struct Threads {
 };
 
 static void take(Threads *pool, unsigned job, int thread) {
-  const int count = atomic_load_explicit(&pool->count, memory_order_relaxed);
-  const Chunk chunk = atomic_load_explicit(&pool->chunk, memory_order_relaxed);
-  void *const context = atomic_load_explicit(&pool->context, memory_order_relaxed);
   unsigned long long next = atomic_load_explicit(&pool->next, memory_order_acquire);
-  for (;;) {
-    if ((unsigned)(next >> 32) != job || (int)(next & 0xffffffff) >= count) return;
-    if (!atomic_compare_exchange_weak_explicit(&pool->next, &next, next + 1, memory_order_acq_rel,
+  while ((unsigned)(next >> 32) == job && (unsigned)next > 0) {
+    if (!atomic_compare_exchange_weak_explicit(&pool->next, &next, next - 1, memory_order_acq_rel,
                                                memory_order_acquire))
       continue;
-    chunk(context, (int)(next & 0xffffffff), thread);
+    // Only now: the job cannot end before this chunk, so these are its own.
+    const int count = atomic_load_explicit(&pool->count, memory_order_relaxed);
+    const Chunk chunk = atomic_load_explicit(&pool->chunk, memory_order_relaxed);
+    void *const context = atomic_load_explicit(&pool->context, memory_order_relaxed);
+    chunk(context, count - (int)(unsigned)next, thread);
     atomic_fetch_add_explicit(&pool->done, 1, memory_order_acq_rel);
-    next++;
     next = atomic_load_explicit(&pool->next, memory_order_acquire);
   }
 }
@@ -172,7 +171,7 @@ void threads_run(Threads *pool, int count, Chunk chunk, void *context) {
   atomic_store_explicit(&pool->count, count, memory_order_relaxed);
   atomic_store_explicit(&pool->chunk, chunk, memory_order_relaxed);
   atomic_store_explicit(&pool->context, context, memory_order_relaxed);
-  atomic_store_explicit(&pool->next, (unsigned long long)job << 32, memory_order_release);
+  atomic_store_explicit(&pool->next, (unsigned long long)job << 32 | (unsigned)count, memory_order_release);
   atomic_store(&pool->job, job);
   if (atomic_load(&pool->sleeping) > 0) {
     ENTER(&pool->monitor);

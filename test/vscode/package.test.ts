@@ -64,7 +64,10 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
   const files = filesIn(vsix(target));
   const native = files.filter((file) => /\.(node|dll|dylib|so(\.\d+)*|exe)$/.test(file));
   expect(native.sort()).toEqual(
-    [LIBRARIES[platform], 'onnxruntime_binding.node'].map((file) => `${NATIVE}/${platform}/${arch}/${file}`).sort(),
+    [
+      `extension/dist/native/${target}.node`,
+      ...[LIBRARIES[platform], 'onnxruntime_binding.node'].map((file) => `${NATIVE}/${platform}/${arch}/${file}`),
+    ].sort(),
   );
   // All other files are the same in each package.
   const rest = files.filter((file) => !native.includes(file)).sort();
@@ -92,7 +95,7 @@ test.each(Object.keys(MACHINES))('%s', (target) => {
       file,
       MACHINES[target],
     ]);
-    if (file.endsWith('.node')) expect(data.includes(LIBRARIES[platform])).toBe(true);
+    if (file.endsWith('onnxruntime_binding.node')) expect(data.includes(LIBRARIES[platform])).toBe(true);
   }
 });
 

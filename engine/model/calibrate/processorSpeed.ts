@@ -147,10 +147,15 @@ export async function chooseThreads(
 
 /** Opens a runner. 0 threads means the number that is fastest on this machine. */
 export async function openRunner(model: ImportedModel, pool: KvPool, options: RunnerOptions): Promise<Runner> {
-  const threads = options.threads || (await chooseThreads(await loadOnnxruntime(), path.dirname(model.dir)));
-  return model.products === 'native'
-    ? NativeRunner.create(model, pool, { threads })
-    : OnnxRunner.create(model, pool, { threads });
+  const measured = async (): Promise<number> =>
+    availableParallelism() <= 2
+      ? availableParallelism()
+      : chooseThreads(await loadOnnxruntime(), path.dirname(model.dir));
+  if (model.products !== 'native')
+    return OnnxRunner.create(model, pool, { threads: options.threads || (await measured()) });
+  // The native kernels run also where onnxruntime, which measures, cannot be loaded.
+  const threads = options.threads || (await measured().catch(() => Math.ceil(availableParallelism() / 2)));
+  return NativeRunner.create(model, pool, { threads });
 }
 
 // --- form of 8-bit weights --------------------------------------------------------
