@@ -39,7 +39,8 @@ export async function loadModel(
 ): Promise<LoadedModel> {
   const started = performance.now();
   const kv = options.kv ?? usualKv(options.precision);
-  const native = options.native !== false && kv === 'int8' && options.precision !== 'float32' ? await nativeFault() : 'not wanted';
+  const native =
+    options.native !== false && kv === 'int8' && options.precision !== 'float32' ? await nativeFault() : 'not wanted';
   if (native !== null && native !== 'not wanted')
     hooks.log(`The native kernels cannot be used, onnxruntime computes instead: ${oneLine(native)}`);
   // Opened while the model is imported, because a full folder has thousands of files.
