@@ -106,7 +106,7 @@ export class Sequence {
   status: SequenceStatus = 'waiting';
   /** Set by the engine: longest sequence of the model. */
   maxContext = Number.POSITIVE_INFINITY;
-  /** Set by the engine: whether all tokens are computed alike (see ModelRunner). */
+  /** Set by the engine (see ModelRunner). */
   hasOneLane = false;
   /** Place in the order of arrival, set by the engine. */
   arrivalIndex = 0;
@@ -117,7 +117,7 @@ export class Sequence {
   lastTokenAt = Number.NaN;
   /** Time of the last step that computed something for it, or of its arrival. */
   lastServedAt = Number.NaN;
-  /** Prompt tokens whose K/V rows came from the cache. */
+  /** Prompt tokens with K/V rows from the cache. */
   cachedTokens = 0;
   /** It has had a partial lease (see LongContexts). */
   inParts = false;
@@ -179,10 +179,7 @@ export class Sequence {
 
   /** Index of the first token after `index` that is for the other lane, or the number of tokens. */
   laneEnd(index: number): number {
-    for (const [from, to] of this.hasOneLane ? [] : this.#prefill) {
-      if (index < from) return from;
-      if (index < to) return to;
-    }
+    for (const [from, to] of this.hasOneLane ? [] : this.#prefill) if (index < to) return index < from ? from : to;
     return this.tokenIds.length;
   }
 

@@ -24,10 +24,7 @@ import { cacheEntry, removeEntries } from './importCache.ts';
 
 /** Part of every key. Raise it when the conversion of weights changes. Graphs and layout are in the key themselves. */
 const FORMAT = 3;
-/**
- * Part of the keys of the native form. Raise it when the arithmetic of the native kernels changes, because cached rows
- * would differ.
- */
+/** Part of the keys of the native form. Raise it when the arithmetic of the native kernels changes. */
 const NATIVE_FORMAT = 1;
 const JSON_FILES = [
   'config.json',
@@ -185,10 +182,7 @@ interface ImportRecord {
   /** Layers with a large key bias. Recorded, because it follows from the weights only. */
   readonly biased: readonly number[];
   readonly precision: Precision;
-  /**
-   * Recorded, because machines with narrow codes and other machines may share the folder. The other two forms replace
-   * each other, because a new measurement may choose the other one.
-   */
+  /** Recorded, because machines with other forms may share the folder. Rows and blocks replace each other. */
   readonly products: ProductForm;
   /** The model folder. A newer entry of the same folder replaces this one. */
   readonly source: string;

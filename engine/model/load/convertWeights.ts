@@ -5,12 +5,10 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { keyBiasMatrix } from './keyBias.ts';
+import { GROUP, packBlocks4, packRows8 } from './packedWeights.ts';
 import {
   BLOCK,
-  GROUP,
   numBlocks,
-  packBlocks4,
-  packRows8,
   quantiseBlocks4,
   quantiseBlocks8,
   quantiseRows16,

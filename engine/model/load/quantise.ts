@@ -55,7 +55,7 @@ export function paddedProducts({ precision, products }: { precision: Precision; 
 /** Rows and columns of a tile of the transposition. The source and the target of a tile stay in the L1 cache. */
 const TILE = 64;
 /** Adding and subtracting 1.5 * 2^52 rounds a double to the nearest integer, half to even. */
-const ROUND = 6755399441055744;
+export const ROUND = 6755399441055744;
 
 /** scales[i] = max |row i| / 127. A row of zeros has the scale 0. rows: [numRows, width]. */
 export function rowScales(rows: Float32Array, numRows: number, width: number, scales: Float32Array): void {
@@ -118,7 +118,7 @@ export function quantiseToColumns(
 }
 
 /** A denormal scale may be too small by more than half a step. The code -128 must not occur (see stepGraph.ts). */
-function clamp(value: number): number {
+export function clamp(value: number): number {
   return Math.min(127, Math.max(-127, value));
 }
 
@@ -217,65 +217,4 @@ function bestScale(rows: Float32Array, start: number, end: number): { divisor: n
     best.factor = product / square;
   }
   return best;
-}
-
-// --- groups of outputs, for the native kernels (see engine/native/step.h) --------------
-
-/** Outputs of a group. A row of weights is padded to a multiple of WIDTH_MULTIPLE. */
-export const GROUP = 16;
-export const WIDTH_MULTIPLE = 16;
-
-/**
- * Codes rows [numRows, width] in 8 bits into out [groups, paddedWidth / 4, GROUP, 4], from row `firstRow` on. `scales`:
- * of these rows.
- */
-export function packRows8(
-  rows: Float32Array,
-  numRows: number,
-  width: number,
-  scales: Float32Array,
-  out: Int8Array,
-  paddedWidth: number,
-  firstRow: number,
-): void {
-  for (let r = 0; r < numRows; r++) {
-    const inverse = scales[r]! > 0 ? 1 / scales[r]! : 0;
-    const row = firstRow + r;
-    const start = Math.floor(row / GROUP) * GROUP * paddedWidth + (row % GROUP) * 4;
-    const source = r * width;
-    for (let i = 0; i < width; i++)
-      out[start + (i >> 2) * 4 * GROUP + (i & 3)] = clamp(rows[source + i]! * inverse + ROUND - ROUND);
-  }
-}
-
-/**
- * Moves codes [numRows, numBlocks, BLOCK / 2] and scales [numRows, numBlocks] of quantiseBlocks4, from row `firstRow`
- * on, into `out` [groups, numBlocks, BLOCK / 8, GROUP, 4] and `outScales` [groups, numBlocks, GROUP]. Byte j of a
- * vector holds the codes 8 v + j and 8 v + 4 + j of its block.
- */
-export function packBlocks4(
-  codes: Uint8Array,
-  scales: Float32Array,
-  numRows: number,
-  blocks: number,
-  out: Uint8Array,
-  outScales: Float32Array,
-  firstRow: number,
-): void {
-  const half = BLOCK / 2;
-  const codeOf = (block: number, i: number): number => (codes[block * half + (i >> 1)]! >> (4 * (i & 1))) & 15;
-  for (let r = 0; r < numRows; r++) {
-    const group = Math.floor((firstRow + r) / GROUP);
-    const inGroup = (firstRow + r) % GROUP;
-    for (let b = 0; b < blocks; b++) {
-      const block = r * blocks + b;
-      const to = group * blocks + b;
-      outScales[to * GROUP + inGroup] = scales[block]!;
-      for (let i = 0; i < half; i++) {
-        const first = 8 * (i >> 2) + (i & 3);
-        out[to * half * GROUP + (i >> 2) * 4 * GROUP + 4 * inGroup + (i & 3)] =
-          codeOf(block, first) | (codeOf(block, first + 4) << 4);
-      }
-    }
-  }
 }

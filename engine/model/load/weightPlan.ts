@@ -3,16 +3,8 @@
  * are made from. Maps the names of Hugging Face to those of the weight file. Reads no weights.
  */
 import type { Precision } from '../../protocol/tasks.ts';
-import {
-  BLOCK,
-  GROUP,
-  numBlocks,
-  type Form,
-  type Forms,
-  formsOf,
-  type ProductForm,
-  WIDTH_MULTIPLE,
-} from './quantise.ts';
+import { BLOCK, numBlocks, type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
+import { packedDims4, packedDims8, paddedRows } from './packedWeights.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { keyBiasLayers } from './keyBias.ts';
 
@@ -289,16 +281,11 @@ class WeightPlanner {
       }
       case 'float32':
         return { weight: this.#store(name, 'float32', [rows, width]), scales: null };
-      case 'packed8': {
-        const groups = Math.ceil(rows / GROUP);
-        const vectors = (WIDTH_MULTIPLE / 4) * Math.ceil(width / WIDTH_MULTIPLE);
-        return { weight: this.#store(name, 'int8', [groups, vectors, GROUP, 4]), scales: scales(groups * GROUP) };
-      }
+      case 'packed8':
+        return { weight: this.#store(name, 'int8', packedDims8(rows, width)), scales: scales(paddedRows(rows)) };
       case 'packed4': {
-        const groups = Math.ceil(rows / GROUP);
-        const blocks = numBlocks(width);
-        const weight = this.#store(name, 'uint8', [groups, blocks, BLOCK / 8, GROUP, 4]);
-        return { weight, scales: scales(groups * blocks * GROUP) };
+        const weight = this.#store(name, 'uint8', packedDims4(rows, width));
+        return { weight, scales: scales(paddedRows(rows) * numBlocks(width)) };
       }
     }
   }

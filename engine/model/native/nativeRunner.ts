@@ -9,7 +9,7 @@ import type { KvPool } from '../../kv/pool.ts';
 import { RequestError } from '../../protocol/errors.ts';
 import { type ImportedModel, WEIGHT_FILE } from '../load/importedModel.ts';
 import { usesRotations } from '../load/keyBias.ts';
-import { GROUP } from '../load/quantise.ts';
+import { GROUP } from '../load/packedWeights.ts';
 import { planWeights, type WeightPlan } from '../load/weightPlan.ts';
 import { PoolRotations } from '../runtime/poolRotations.ts';
 import { RopeTable, shiftKeys } from '../runtime/rope.ts';

@@ -1,14 +1,7 @@
 /** The weight layout of the native kernels: every code and scale is where engine/native/step.h says. */
 import { expect, test } from 'vitest';
-import {
-  BLOCK,
-  GROUP,
-  numBlocks,
-  packBlocks4,
-  packRows8,
-  quantiseBlocks4,
-  rowScales,
-} from '../../../../engine/model/load/quantise.ts';
+import { GROUP, packBlocks4, packRows8 } from '../../../../engine/model/load/packedWeights.ts';
+import { BLOCK, numBlocks, quantiseBlocks4, rowScales } from '../../../../engine/model/load/quantise.ts';
 import { seededRandom } from '../../../support/engine/workload.ts';
 
 const ROWS = 21;
