@@ -89,9 +89,10 @@ export class PartWriter {
     at: number,
     within: (columns: number) => number,
   ): { most: number; missing: number } {
-    const missing = Math.min(this.#partEnd(sequence, lease, at) - at, this.#reuse.tokensBefore(sequence, at));
+    const left = this.#partEnd(sequence, lease, at) - at;
     // Tokens that are computed only for their queries are few and stay together.
-    if (this.#asks(sequence, lease, at)) return { most: missing, missing };
+    if (this.#asks(sequence, lease, at)) return { most: left, missing: left };
+    const missing = Math.min(left, this.#reuse.tokensBefore(sequence, at));
     // The price of a token depends on their number: find the largest number that fits.
     const fitting = (tokens: number): number =>
       Math.min(within(this.#admission.batch.with(lease, tokens).paidColumns), missing);
