@@ -39,6 +39,8 @@ function layerTensors(isBiased: boolean): (string | null)[] {
     'downBias',
   ];
 }
+/** As in threads.h. */
+const MAX_THREADS = 64;
 const MODEL_TENSORS = ['embedding', 'embedding.scales', 'norm', 'head', 'head.scales'];
 
 /** Offsets and lengths of all tensors in the weight file; -1 for one that the model does not have. */
@@ -104,7 +106,7 @@ export class NativeRunner implements Runner {
     this.kernels = kernels;
     this.pool = pool;
     pool.attendsInPlace = true;
-    this.threads = threads;
+    this.threads = Math.min(threads, MAX_THREADS);
     this.vocabSize = vocabSize;
     this.#rope = new RopeTable(config.rope, headSize);
     this.#rotations = usesRotations(biased, 'int8') ? new PoolRotations(pool, this.#rope) : null;
@@ -172,7 +174,7 @@ export class NativeRunner implements Runner {
     const received = new Float32Array(spans[0]!.measures ? 2 * numLayers * kvHeads * n : 0);
     // The addon writes the rows, so their positions must be known before.
     for (const span of spans) this.pool.mark(span.newSlots, span.startIndex);
-    this.#bind();
+    this.#bind(spans);
     await this.#addon.step(this.#engine, [
       ids,
       cos,
@@ -203,9 +205,13 @@ export class NativeRunner implements Runner {
   }
 
   /** Gives the arrays of the pool to the addon when the pool has replaced them. */
-  #bind(): void {
+  #bind(spans: readonly BatchSpan[]): void {
     const { pool } = this;
-    const rotations = this.#rotations?.update() ?? null;
+    const pages = new Set<number>();
+    if (this.#rotations)
+      for (const { contextSlots, newSlots } of spans)
+        for (const slots of [contextSlots, newSlots]) pool.addPages(slots, pages);
+    const rotations = this.#rotations?.update(pages) ?? null;
     if (this.#generation === pool.generation) return;
     const arrays = pool.keys.flatMap((keys, l) => [
       keys as Int8Array,

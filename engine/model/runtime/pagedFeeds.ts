@@ -61,7 +61,11 @@ export class PagedFeeds {
       ? int64(W, kvHeads, -1, columns / pageSlots, pageSlots)
       : int64(kvHeads, -1, columns / pageSlots, pageSlots);
     if (!this.#rotations) return;
-    const rotations = this.#rotations.update(this.#firstPlace, this.#numPlaces);
+    const [first, end] = [this.#firstPlace, this.#firstPlace + this.#numPlaces];
+    const { places } = this.#pool;
+    const rotations = this.#rotations.update(
+      [...places.keys()].filter((page) => places[page]! >= first && places[page]! < end),
+    );
     const from = this.#firstPlace * headSize * pageSlots;
     this.#feeds[FEEDS.poolRotations] = new this.#ort.Tensor(
       'float32',

@@ -11,6 +11,7 @@ export class PoolRotations {
   readonly #pool: KvPool;
   readonly #rope: RopeTable;
   #generation = -1;
+  #pageSlots = 0;
   /** The position that each column of `values` was computed for. */
   #positions = new Int32Array(0);
 
@@ -19,18 +20,13 @@ export class PoolRotations {
     this.#rope = rope;
   }
 
-  /** Computes the columns whose slot has another position than before, in the places from `first` on. */
-  update(first = 0, count = this.#pool.places.length): Float32Array {
-    const { positions, places, pageSlots: L, numSlots, generation } = this.#pool;
+  /** Computes the columns of `pages` whose slot has another position than before. */
+  update(pages: Iterable<number>): Float32Array {
+    const { positions, places, pageSlots: L } = this.#pool;
     const { half } = this.#rope;
-    if (this.#generation !== generation) {
-      this.values = new Float32Array(2 * half * numSlots);
-      // No position is -1, so all columns will be computed.
-      this.#positions = new Int32Array(numSlots).fill(-1);
-      this.#generation = generation;
-    }
-    for (const [page, place] of places.entries()) {
-      if (place < first || place >= first + count) continue;
+    this.#follow();
+    for (const page of pages) {
+      const place = places[page]!;
       for (let i = 0; i < L; i++) {
         const position = positions[page * L + i]!;
         if (this.#positions[place * L + i] === position) continue;
@@ -44,5 +40,21 @@ export class PoolRotations {
       }
     }
     return this.values;
+  }
+
+  /** Takes the size of the pool. Columns belong to positions, so those of pages of the same size stay. */
+  #follow(): void {
+    const { numSlots, pageSlots, generation } = this.#pool;
+    if (this.#generation === generation) return;
+    const kept = pageSlots === this.#pageSlots ? Math.min(numSlots, this.#positions.length) : 0;
+    const values = new Float32Array(2 * this.#rope.half * numSlots);
+    values.set(this.values.subarray(0, 2 * this.#rope.half * kept));
+    // No position is -1, so new columns will be computed.
+    const positions = new Int32Array(numSlots).fill(-1);
+    positions.set(this.#positions.subarray(0, kept));
+    this.values = values;
+    this.#positions = positions;
+    this.#pageSlots = pageSlots;
+    this.#generation = generation;
   }
 }
