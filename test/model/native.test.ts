@@ -5,6 +5,10 @@
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { BatchSpan, Runner } from '../../engine/model/batch.ts';
+import { KvPool } from '../../engine/kv/pool.ts';
+import { openRunner } from '../../engine/model/calibrate/processorSpeed.ts';
+import { importModel } from '../../engine/model/import/importModel.ts';
+import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { loadAddon } from '../../engine/model/native/addon.ts';
 import type { NativeRunner } from '../../engine/model/native/nativeRunner.ts';
 import { nativeFault, selfTestFault } from '../../engine/model/native/selfTest.ts';
@@ -169,6 +173,33 @@ describe('the border to C', () => {
     expect(open(path.join(folder.dir, 'nothing'))).toThrow('The weight file cannot be mapped into memory.');
     expect(open(import.meta.filename)).toThrow('A tensor is not in the weight file or is too short.');
   });
+});
+
+test('a model whose heads do not fit the kernels is imported for onnxruntime, and runs', async () => {
+  const dir = path.join(folder.dir, 'heads');
+  writeRandomModel(dir, {
+    config: {
+      model_type: 'qwen2',
+      num_hidden_layers: 1,
+      hidden_size: 36,
+      intermediate_size: 40,
+      num_attention_heads: 2,
+      num_key_value_heads: 1,
+      head_dim: 18,
+      vocab_size: 301,
+      rms_norm_eps: 1e-6,
+      max_position_embeddings: 64,
+      tie_word_embeddings: true,
+    },
+    dtype: 'F32',
+    seed: 3,
+  });
+  const model = await importModel({ modelDir: dir, cacheDir, precision: 'int8', products: 'native' });
+  expect(model.products).not.toBe('native');
+  const runner = await openRunner(model, new KvPool(kvShape(model.config, 'int8', model.biased), 64), { threads: 1 });
+  expect(runner.kernels).toBeUndefined();
+  expect((await runner.run([spanOf(inOrder, 0, 3, 1)])).every(Number.isFinite)).toBe(true);
+  await runner.dispose();
 });
 
 test('the self-test passes here, and a failure is told in its words', async () => {

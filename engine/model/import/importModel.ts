@@ -19,6 +19,7 @@ import { productForm } from '../calibrate/processorSpeed.ts';
 import { buildStepGraph } from '../graph/stepGraph.ts';
 import { keyBiasLayers, largeKeyBiasLayers } from '../load/keyBias.ts';
 import type { ProductForm } from '../load/quantise.ts';
+import { fitsKernels } from '../load/packedWeights.ts';
 import { loadOnnxruntime } from '../runtime/onnxSession.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
 
@@ -168,7 +169,7 @@ export interface ImportOptions {
   /** Created if it is missing. */
   readonly cacheDir: string;
   readonly precision: Precision;
-  /** For tests. Default: the fastest form on this processor. */
+  /** Default, also for a model that does not fit the native kernels: the fastest form for onnxruntime. */
   readonly products?: ProductForm;
   /** Gets 0 .. 1. Not called when the model is already in the cache. */
   readonly onProgress?: (fraction: number) => void;
@@ -247,8 +248,9 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
   const { modelDir, cacheDir, precision } = options;
   const model = await openModel(modelDir);
   try {
+    const fits = options.products !== 'native' || fitsKernels(model.config);
     const products =
-      options.products ??
+      (fits ? options.products : undefined) ??
       (await productForm(await loadOnnxruntime(), cacheDir, model.config.vocabSize * model.config.hiddenSize));
     const key = entryKey(model.fingerprint, model.config, precision, products);
     const source = await realpath(modelDir);

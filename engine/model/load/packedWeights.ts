@@ -2,11 +2,17 @@
  * The layout of weights for the native kernels: groups of outputs (see engine/native/step.h). Pure functions. Does not
  * quantise to 4 bits (see quantise.ts).
  */
+import type { ModelConfig } from './hfConfig.ts';
 import { BLOCK, clamp, numBlocks, ROUND } from './quantise.ts';
 
 /** Outputs of a group. A row of weights is padded to a multiple of WIDTH_MULTIPLE. */
 export const GROUP = 16;
 const WIDTH_MULTIPLE = 16;
+
+/** Whether the native kernels can compute a model of this shape: they take four numbers of a head at a time. */
+export function fitsKernels({ headSize }: Pick<ModelConfig, 'headSize'>): boolean {
+  return headSize % 4 === 0;
+}
 
 /** Outputs with those that fill the last group. */
 export function paddedRows(rows: number): number {
