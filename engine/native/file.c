@@ -1,3 +1,4 @@
+/* See file.h. Windows has other calls, and only Linux gives large pages to any program. */
 #if defined(__linux__)
 #define _GNU_SOURCE
 #endif

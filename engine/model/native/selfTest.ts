@@ -115,7 +115,8 @@ async function runSelfTest(): Promise<void> {
         throw new Error(`the kernels for ${kernels[0]} give other results than the plain ones`);
     }
   } finally {
-    rmSync(folder, { recursive: true, force: true });
+    // A virus scanner on Windows may hold the file for a moment.
+    rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   }
 }
 
