@@ -138,20 +138,29 @@ editorSuite(
       },
     );
 
-    test('a damaged native library gives one message, the chat stays open, and it works after the repair', async () => {
+    test('with damaged kernels onnxruntime computes; if it is damaged too, there is one message, and all works after the repair', async () => {
       const extensions = path.join(server.folder, 'extensions');
       const [kvasir = ''] = readdirSync(extensions).filter((name) => name.startsWith('kvasir.kvasir-'));
-      const library = path.join(
-        extensions,
-        kvasir,
+      const [kernels, onnxruntime] = [
+        'dist/native/linux-x64.node',
         'node_modules/onnxruntime-node/bin/napi-v6/linux/x64/onnxruntime_binding.node',
-      );
-      renameSync(library, `${library}.whole`);
-      try {
+      ].map((file) => path.join(extensions, kvasir, file)) as [string, string];
+      const damaged: string[] = [];
+      // The extension host keeps a loaded library, so this needs a new host.
+      const damage = async (library: string): Promise<void> => {
+        renameSync(library, `${library}.whole`);
+        damaged.push(library);
         writeFileSync(library, 'damaged');
-        // The extension host keeps a loaded library, so this needs a new host.
         await editor().reload();
         await editor().statusItem.waitFor();
+      };
+      try {
+        await damage(kernels);
+        await expectWorking();
+        expect(await editor().statusHover()).toContain('onnxruntime');
+        await editor().screenshot('kernels-damaged');
+        await editor().unhover();
+        await damage(onnxruntime);
         await editor().runCommand('Kvasir: Restart Engine');
         await expect
           .poll(() => editor().toasts(), { timeout: PATIENCE })
@@ -165,9 +174,12 @@ editorSuite(
         expect(await editor().toasts()).toHaveLength(1);
         await dismissToasts();
       } finally {
-        renameSync(`${library}.whole`, library);
+        for (const library of damaged) renameSync(`${library}.whole`, library);
       }
       await expectWorking();
+      expect(await editor().statusHover()).toContain('native kernels (');
+      await editor().screenshot('kernels-repaired');
+      await editor().unhover();
     });
 
     test('invalid settings are treated as unset', async () => {
