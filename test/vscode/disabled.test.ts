@@ -4,13 +4,13 @@
  */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
-import { cpuMs, mappedFiles, threadNames } from './processes.ts';
+import { cpuMs, engineLibraries, threadNames } from './processes.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTORY }, (editor) => {
   const engine = () => ({
     threads: threadNames(editor().extensionHost).filter((name) => /kvasir/i.test(name)),
-    processes: mappedFiles(editor().extensionHost).filter((file) => /onnxruntime/.test(file)),
+    processes: engineLibraries(editor().extensionHost),
   });
 
   test('complaint: work when disabled. Typing starts no engine and shows nothing; no status bar item, view or command', async () => {

@@ -9,7 +9,6 @@ import { formatBytes } from '../../engine/protocol/formatBytes.ts';
 import type { ProductForm } from '../../engine/model/load/quantise.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import { BUILT_IN } from '../support/builtIn.ts';
-import { isNarrowHere } from '../support/model/fixtures.ts';
 import { type Editor, PATIENCE, setText } from './editor.ts';
 import { setAdvanced } from './panelLayout.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
@@ -61,69 +60,65 @@ editorSuite('engine options', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.unhover();
     expect(hover).toMatch(/int4/);
     // The weight file is larger than this.
-    expect((['blocks', 'narrow', 'rows'] as const).map((form) => formatBytes(int4Bytes(form)))).toContain(
+    expect((['blocks', 'narrow', 'rows', 'native'] as const).map((form) => formatBytes(int4Bytes(form)))).toContain(
       /Memory: weights ([\d.]+ MB)/.exec(hover)?.[1],
     );
     expect(window.problems).toEqual([]);
   });
 
-  // With 7-bit activations shifted reuse loses too much for the built-in model, so it is not used there.
-  test.skipIf(isNarrowHere)(
-    'approximated tokens after an edit are shown separately until they are computed',
-    async () => {
-      const window = editor();
-      window.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': true });
-      await window.openFile('src/inventory.ts');
-      const ask = async (question: string) => {
-        const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
-        await setText(input, question);
-        await input.press('Enter');
-      };
-      await window.runCommand('Kvasir: Open Chat');
-      await ask('Explain this code.');
-      await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter\s· int8/);
+  test('approximated tokens after an edit are shown separately until they are computed', async () => {
+    const window = editor();
+    window.configureMachine({ 'kvasir.engine.precision': undefined, 'kvasir.cache.reuseShifted': true });
+    await window.openFile('src/inventory.ts');
+    const ask = async (question: string) => {
+      const input = chat().getByRole('textbox', { name: 'Ask Kvasir' });
+      await setText(input, question);
+      await input.press('Enter');
+    };
+    await window.runCommand('Kvasir: Open Chat');
+    await ask('Explain this code.');
+    await expect.poll(about, { timeout: 2 * PATIENCE }).toMatch(/kvasir-starter\s· int8/);
+    await expect
+      .poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE })
+      .toMatch(/^[\d,]{3,}$/);
+    await cell('tokens').scrollIntoViewIfNeeded();
+    const exact = await cell('tokens').textContent();
+    await window.openFile('src/inventory.ts', 1, 1);
+    // Idle time computes nothing while the window is in the background, so the approximate tokens stay.
+    await window.setFocused(false);
+    try {
+      numChanges++;
+      // As when another program changes the file: no request precedes the question.
+      writeFileSync(
+        window.file('src/inventory.ts'),
+        INVENTORY.replace(
+          'export interface StockEntry',
+          `${'// What is there.\n'.repeat(numChanges)}export interface StockEntry`,
+        ),
+      );
       await expect
-        .poll(async () => (await cell('tokens').textContent()) ?? '', { timeout: PATIENCE })
-        .toMatch(/^[\d,]{3,}$/);
-      await cell('tokens').scrollIntoViewIfNeeded();
-      const exact = await cell('tokens').textContent();
-      await window.openFile('src/inventory.ts', 1, 1);
-      // Idle time computes nothing while the window is in the background, so the approximate tokens stay.
-      await window.setFocused(false);
-      try {
-        numChanges++;
-        // As when another program changes the file: no request precedes the question.
-        writeFileSync(
-          window.file('src/inventory.ts'),
-          INVENTORY.replace(
-            'export interface StockEntry',
-            `${'// What is there.\n'.repeat(numChanges)}export interface StockEntry`,
-          ),
-        );
-        await expect
-          .poll(async () => (await window.editorText()).split('What is there.').length - 1, { timeout: PATIENCE })
-          .toBe(numChanges);
-        await ask('What is this?');
-        await cell('tokens')
-          .filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ })
-          .waitFor({ timeout: PATIENCE });
-        expect(await cell('tokens').getAttribute('title')).toMatch(
-          /^[\d,]+ tokens are approximated: computed before an edit/,
-        );
-        await window.screenshot('engine-approximated');
-        await chat()
-          .locator('[data-role="assistant"] footer', { hasText: /\d approximated/ })
-          .last()
-          .waitFor();
-      } finally {
-        await window.setFocused(true);
-      }
-      await expect.poll(() => cell('tokens').textContent(), { timeout: PATIENCE }).toMatch(/^[\d,]+$/);
-      expect(await cell('tokens').textContent()).not.toBe(exact);
-      expect(await cell('tokens').getAttribute('title')).toBe('');
-      expect(window.problems).toEqual([]);
-    },
-  );
+        .poll(async () => (await window.editorText()).split('What is there.').length - 1, { timeout: PATIENCE })
+        .toBe(numChanges);
+      await ask('What is this?');
+      await cell('tokens')
+        .filter({ hasText: /^[\d,]+ \+\s≈[\d,]+$/ })
+        .waitFor({ timeout: PATIENCE });
+      expect(await cell('tokens').getAttribute('title')).toMatch(
+        /^[\d,]+ tokens are approximated: computed before an edit/,
+      );
+      await window.screenshot('engine-approximated');
+      await chat()
+        .locator('[data-role="assistant"] footer', { hasText: /\d approximated/ })
+        .last()
+        .waitFor();
+    } finally {
+      await window.setFocused(true);
+    }
+    await expect.poll(() => cell('tokens').textContent(), { timeout: PATIENCE }).toMatch(/^[\d,]+$/);
+    expect(await cell('tokens').textContent()).not.toBe(exact);
+    expect(await cell('tokens').getAttribute('title')).toBe('');
+    expect(window.problems).toEqual([]);
+  });
 });
 
 /** Longer than the memory that the test configures, and shorter than the model's context. */

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { ModelText } from '../../engine/text/format/modelText.ts';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
-import { mappedFiles } from './processes.ts';
+import { engineLibraries } from './processes.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 interface Failure {
@@ -33,7 +33,7 @@ async function written<T>(window: Editor, name: string): Promise<T> {
 const MAX_INPUT = BUILT_IN.contextTokens - BUILT_IN.manifest.chat.maxTokens - 64;
 
 /** Whether the engine has loaded its runtime. */
-const loaded = (window: Editor) => mappedFiles(window.extensionHost).some((file) => /onnxruntime/.test(file));
+const loaded = (window: Editor) => engineLibraries(window.extensionHost).length > 0;
 
 editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
   /** VS Code's own chat view. */

@@ -44,8 +44,12 @@ export function processTree(pid: number): number[] {
 export const residentBytes = (pid: number): number =>
   1024 * Number(/^VmRSS:\s+(\d+)/m.exec(text(`/proc/${pid}/status`))?.[1] ?? 0);
 
+/** The native kernels and the libraries of onnxruntime that are mapped into the process. */
+export const engineLibraries = (pid: number): string[] =>
+  mappedFiles(pid).filter((file) => /onnxruntime|\/dist\/native\//.test(file));
+
 /** Names of the native modules and shared libraries that are mapped into the process. */
-export function mappedFiles(pid: number): string[] {
+function mappedFiles(pid: number): string[] {
   return [
     ...new Set(
       text(`/proc/${pid}/maps`)

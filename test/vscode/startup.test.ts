@@ -1,13 +1,13 @@
 /** What the extension loads before the first request, and that nothing of it remains after its window closes. */
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
-import { isAlive, mappedFiles, threadNames } from './processes.ts';
+import { engineLibraries, isAlive, threadNames } from './processes.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
 /** Kvasir's threads (by the name that Kvasir gives them) and its native library in the extension host. */
 const engineIn = (pid: number) => ({
   threads: threadNames(pid).filter((name) => /kvasir/i.test(name)),
-  libraries: mappedFiles(pid).filter((file) => /onnxruntime/.test(file)),
+  libraries: engineLibraries(pid),
 });
 
 editorSuite(
