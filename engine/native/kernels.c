@@ -27,7 +27,7 @@ static unsigned enabled_registers(void) {
   return low;
 }
 
-/** Does not use __builtin_cpu_supports: zig 0.17 builds without what it reads, and it answers 0. */
+/** Does not use __builtin_cpu_supports, which answers 0 in programs of zig 0.17. */
 static int can_run(const Kernels *kernels) {
   if (kernels == &kernels_plain) return 1;
   unsigned a, b, c, d, a1 = 0, b1, c1, d1;

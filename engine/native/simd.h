@@ -82,35 +82,25 @@ ALWAYS v64b prepare(v64b w) { return (v64b)((v16i)w ^ (int32_t)0x80808080); }
 ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
   return (v16i)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, _mm512_set1_epi32(x));
 }
-#elif defined(__AVXVNNI__)
-#include <immintrin.h>
-#define ISA avxvnni
-#define BIAS 128
-#define PREFERRED_ROWS 4
-typedef struct { __m256i a, b; } Halves;
-ALWAYS v64b prepare(v64b w) { return (v64b)((v16i)w ^ (int32_t)0x80808080); }
-ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
-  Halves s, c;
-  memcpy(&s, &sum, 64);
-  memcpy(&c, &w, 64);
-  const __m256i codes = _mm256_set1_epi32(x);
-  s.a = _mm256_dpbusd_avx_epi32(s.a, c.a, codes);
-  s.b = _mm256_dpbusd_avx_epi32(s.b, c.b, codes);
-  memcpy(&sum, &s, 64);
-  return sum;
-}
 #elif defined(__AVX2__)
 #include <immintrin.h>
+#define PREFERRED_ROWS 4
+#if defined(__AVXVNNI__)
+#define ISA avxvnni
+#define BIAS 128
+ALWAYS v64b prepare(v64b w) { return (v64b)((v16i)w ^ (int32_t)0x80808080); }
+ALWAYS __m256i dot_half(__m256i sum, __m256i w, __m256i x) { return _mm256_dpbusd_avx_epi32(sum, w, x); }
+#else
 #define ISA avx2
 #define BIAS 0
-#define PREFERRED_ROWS 4
-typedef struct { __m256i a, b; } Halves;
 ALWAYS v64b prepare(v64b w) { return w; }
 /** |w| * (x with the sign of w): pairs of products are at most 2 * 127 * 127, so they never saturate 16 bits. */
 ALWAYS __m256i dot_half(__m256i sum, __m256i w, __m256i x) {
   const __m256i pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(w), _mm256_sign_epi8(x, w));
   return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
+#endif
+typedef struct { __m256i a, b; } Halves;
 ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
   Halves s, c;
   memcpy(&s, &sum, 64);
