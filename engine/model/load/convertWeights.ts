@@ -18,6 +18,10 @@ import {
 import { type Weights, rowsPerRead } from './weights.ts';
 import { EMBEDDING, type LinearItem, linearBits, type PlanItem, type WeightPlan } from './weightPlan.ts';
 
+function multiply(values: Float32Array, factor: number): void {
+  for (let i = 0; i < values.length; i++) values[i]! *= factor;
+}
+
 class Conversion {
   private readonly weights: Weights;
   private readonly file: FileHandle;
@@ -85,93 +89,86 @@ class Conversion {
     }
   }
 
-  private async linearPacked8({ width, sources, weight, scales }: LinearItem): Promise<void> {
-    const [groups, vectors] = weight.dims as [number, number];
-    const codes = new Int8Array(weight.length);
-    const rowsScales = new Float32Array(groups * GROUP);
-    let row = 0;
+  /** Reads the rows of all sources in parts. `row`: of the layer, the first of the part. */
+  private async eachRows(
+    { width, sources }: LinearItem,
+    use: (part: Float32Array, row: number, count: number, factor: number) => Promise<void> | void,
+  ): Promise<void> {
+    let start = 0;
     for (const { tensor, rows, factor } of sources) {
-      const start = row;
-      await this.eachPart(tensor, rows, width, (part, first, count) => {
-        const partScales = rowsScales.subarray(start + first, start + first + count);
-        rowScales(part, count, width, partScales);
-        packRows8(part, count, width, partScales, codes, 4 * vectors, start + first);
-        for (let i = 0; i < count; i++) partScales[i]! *= factor;
-      });
-      row += rows;
+      const before = start;
+      await this.eachPart(tensor, rows, width, (part, first, count) => use(part, before + first, count, factor));
+      start += rows;
     }
-    await this.write(codes, weight.offset);
-    await this.write(rowsScales, scales!.offset);
   }
 
-  private async linearPacked4({ width, sources, weight, scales }: LinearItem): Promise<void> {
-    const blocks = numBlocks(width);
-    const codes = new Uint8Array(weight.length);
-    const allScales = new Float32Array(scales!.length / 4);
-    let row = 0;
-    for (const { tensor, rows, factor } of sources) {
-      const start = row;
-      await this.eachPart(tensor, rows, width, (part, first, count) => {
-        const partCodes = new Uint8Array((count * blocks * BLOCK) / 2);
-        const partScales = new Float32Array(count * blocks);
-        quantiseBlocks4(part, count, width, partCodes, partScales);
-        for (let i = 0; i < partScales.length; i++) partScales[i]! *= factor;
-        packBlocks4(partCodes, partScales, count, blocks, codes, allScales, start + first);
-      });
-      row += rows;
-    }
+  private async linearPacked8(item: LinearItem): Promise<void> {
+    const { width, weight, scales } = item;
+    const [groups, vectors] = weight.dims as [number, number];
+    const codes = new Int8Array(weight.length);
+    const allScales = new Float32Array(groups * GROUP);
+    await this.eachRows(item, (part, row, count, factor) => {
+      const partScales = allScales.subarray(row, row + count);
+      rowScales(part, count, width, partScales);
+      packRows8(part, count, width, partScales, codes, 4 * vectors, row);
+      multiply(partScales, factor);
+    });
     await this.write(codes, weight.offset);
     await this.write(allScales, scales!.offset);
   }
 
-  private async linearInt8({ width, sources, weight, scales }: LinearItem): Promise<void> {
+  private async linearPacked4(item: LinearItem): Promise<void> {
+    const { width, weight, scales } = item;
+    const blocks = numBlocks(width);
+    const codes = new Uint8Array(weight.length);
+    const allScales = new Float32Array(scales!.length / 4);
+    await this.eachRows(item, (part, row, count, factor) => {
+      const partCodes = new Uint8Array((count * blocks * BLOCK) / 2);
+      const partScales = new Float32Array(count * blocks);
+      quantiseBlocks4(part, count, width, partCodes, partScales);
+      multiply(partScales, factor);
+      packBlocks4(partCodes, partScales, count, blocks, codes, allScales, row);
+    });
+    await this.write(codes, weight.offset);
+    await this.write(allScales, scales!.offset);
+  }
+
+  private async linearInt8(item: LinearItem): Promise<void> {
+    const { width, weight, scales } = item;
     const numColumns = weight.dims[1]!;
     const columns = new Int8Array(width * numColumns);
     const columnScales = new Float32Array(numColumns);
-    let column = 0;
-    for (const { tensor, rows, factor } of sources) {
-      await this.eachPart(tensor, rows, width, (part, first, count) => {
-        const partScales = columnScales.subarray(column + first, column + first + count);
-        rowScales(part, count, width, partScales);
-        quantiseToColumns(part, count, width, partScales, columns, numColumns, column + first);
-        for (let i = 0; i < count; i++) partScales[i]! *= factor;
-      });
-      column += rows;
-    }
+    await this.eachRows(item, (part, column, count, factor) => {
+      const partScales = columnScales.subarray(column, column + count);
+      rowScales(part, count, width, partScales);
+      quantiseToColumns(part, count, width, partScales, columns, numColumns, column);
+      multiply(partScales, factor);
+    });
     await this.write(columns, weight.offset);
     await this.write(columnScales, scales!.offset);
   }
 
-  private async linearBlocks({ width, sources, weight, scales }: LinearItem): Promise<void> {
+  private async linearBlocks(item: LinearItem): Promise<void> {
+    const { width, weight, scales } = item;
     const blocks = numBlocks(width);
     const bytesPerRow = blocks * weight.dims[2]!;
     const quantise = linearBits(weight) === 4 ? quantiseBlocks4 : quantiseBlocks8;
-    const rowScales = new Float32Array(scales!.length / 4);
-    let row = 0;
-    for (const { tensor, rows, factor } of sources) {
-      const start = row;
-      await this.eachPart(tensor, rows, width, (part, first, count) => {
-        const codes = new Uint8Array(count * bytesPerRow);
-        const partScales = rowScales.subarray((start + first) * blocks, (start + first + count) * blocks);
-        quantise(part, count, width, codes, partScales);
-        for (let i = 0; i < partScales.length; i++) partScales[i]! *= factor;
-        return this.write(codes, weight.offset + (start + first) * bytesPerRow);
-      });
-      row += rows;
-    }
-    await this.write(rowScales, scales!.offset);
+    const allScales = new Float32Array(scales!.length / 4);
+    await this.eachRows(item, (part, row, count, factor) => {
+      const codes = new Uint8Array(count * bytesPerRow);
+      const partScales = allScales.subarray(row * blocks, (row + count) * blocks);
+      quantise(part, count, width, codes, partScales);
+      multiply(partScales, factor);
+      return this.write(codes, weight.offset + row * bytesPerRow);
+    });
+    await this.write(allScales, scales!.offset);
   }
 
-  private async linearFloat({ width, sources, weight }: LinearItem): Promise<void> {
-    let row = 0;
-    for (const { tensor, rows, factor } of sources) {
-      const start = row;
-      await this.eachPart(tensor, rows, width, (part, first) => {
-        if (factor !== 1) for (let i = 0; i < part.length; i++) part[i]! *= factor;
-        return this.write(part, weight.offset + (start + first) * width * 4);
-      });
-      row += rows;
-    }
+  private linearFloat(item: LinearItem): Promise<void> {
+    return this.eachRows(item, (part, row, _, factor) => {
+      if (factor !== 1) multiply(part, factor);
+      return this.write(part, item.weight.offset + row * item.width * 4);
+    });
   }
 
   private async embedding({
