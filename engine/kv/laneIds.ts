@@ -1,6 +1,7 @@
 /**
  * Cache ids: token ids as the cache knows them. Pure. Rows from the two lanes of the step graph differ in their last
- * bits, so the id says which lane computed them. Rows that were taken over or computed from parts of a context have ids
+ * bits, so the id says which lane computed them. The native kernels have one lane; there the id says that a token is
+ * part of a file. Rows that were taken over or computed from parts of a context have ids
  * of their own.
  */
 

@@ -39,10 +39,10 @@ export async function loadModel(
 ): Promise<LoadedModel> {
   const started = performance.now();
   const kv = options.kv ?? usualKv(options.precision);
-  const native =
-    options.native !== false && kv === 'int8' && options.precision !== 'float32' ? await nativeFault() : 'not wanted';
-  if (native !== null && native !== 'not wanted')
-    hooks.log(`The native kernels cannot be used, onnxruntime computes instead: ${oneLine(native)}`);
+  // The kernels have no float32 rows and weights.
+  const mayBeNative = options.native !== false && kv === 'int8' && options.precision !== 'float32';
+  const fault = mayBeNative ? await nativeFault() : null;
+  if (fault !== null) hooks.log(`The native kernels cannot be used, onnxruntime computes instead: ${oneLine(fault)}`);
   // Opened while the model is imported, because a full folder has thousands of files.
   const opening = options.disk && kv === 'int8' ? openDisk(options.disk, hooks.log) : NO_DISK;
   // Read while the model is imported, but errors of the weights are reported first.
@@ -53,7 +53,7 @@ export async function loadModel(
     modelDir: options.modelDir,
     cacheDir: options.cacheDir,
     precision: options.precision,
-    ...(native === null ? { products: 'native' } : {}),
+    ...(mayBeNative && fault === null ? { products: 'native' } : {}),
     onProgress: (fraction) => progress('import', fraction),
   }).catch(withFolder);
   const text = await reading.catch(withFolder);
