@@ -59,7 +59,7 @@ export interface WrongSetting {
 }
 
 /** Time limit for `until`: a setting overruled in another scope never gets the written value. */
-const CHANGE_MS = 5000;
+const MAX_CHANGE_MS = 5000;
 
 /** The current settings. Read once, and again after each change. */
 export class Settings implements vscode.Disposable {
@@ -96,7 +96,7 @@ export class Settings implements vscode.Disposable {
     await new Promise<void>((resolve, reject) => {
       const timer = setTimeout(
         () => end(() => reject(new Error(vscode.l10n.t('the editor has not applied the changed setting')))),
-        CHANGE_MS,
+        MAX_CHANGE_MS,
       );
       const subscription = this.onDidChange(({ now }) => holds(now) && end(resolve));
       const end = (settle: () => void) => {

@@ -17,14 +17,14 @@ import type { KvStore } from './store.ts';
 const WINDOW_STEP = PAGE_SLOTS;
 const INITIAL_SLOTS = WINDOW_STEP;
 /** Fewest tokens that leave the pool at once, so that their successors are adjacent. */
-const RECLAIM_TOKENS = PAGE_SLOTS;
+const MIN_DEMOTED_TOKENS = PAGE_SLOTS;
 /** The same when they are dropped, because the store is full. */
-const DROP_TOKENS = 32;
+const MIN_DROPPED_TOKENS = 32;
 /**
- * The same for nodes with up to DROP_TOKENS tokens: the order is computed each time, and there may be thousands of
+ * The same for nodes with up to MIN_DROPPED_TOKENS tokens: the order is computed each time, and there may be thousands of
  * them.
  */
-const DROP_SHORT_TOKENS = 128;
+const MIN_DROPPED_SHORT_TOKENS = 128;
 /**
  * With fewer nodes each makes space in the store for itself, which looks at all nodes once. Making space for several at
  * once takes as long as several such looks.
@@ -160,7 +160,7 @@ export class PoolResizer {
   }
 
   /**
-   * Frees slots by evicting unreferenced nodes, until so many are free. Continues up to RECLAIM_TOKENS as long as the
+   * Frees slots by evicting unreferenced nodes, until so many are free. Continues up to MIN_DEMOTED_TOKENS as long as the
    * store has space. Returns false when nothing was freed.
    */
   reclaim(missing: number): boolean {
@@ -168,10 +168,10 @@ export class PoolResizer {
     const leaving = this.#leaving(missing, this.storeMost);
     let numFreed = this.#slots.numFree - numFreeBefore;
     for (let victim = leaving.first(); victim; victim = leaving.first()) {
-      const least = Math.max(missing, victim.slots!.length > DROP_TOKENS ? 0 : DROP_SHORT_TOKENS);
-      if (numFreed >= Math.max(missing, RECLAIM_TOKENS) || (numFreed >= least && !this.fitsInStore(victim))) break;
+      const least = Math.max(missing, victim.slots!.length > MIN_DROPPED_TOKENS ? 0 : MIN_DROPPED_SHORT_TOKENS);
+      if (numFreed >= Math.max(missing, MIN_DEMOTED_TOKENS) || (numFreed >= least && !this.fitsInStore(victim))) break;
       const { startIndex } = victim;
-      this.#storeEviction.cut(victim, Math.max(missing, RECLAIM_TOKENS) - numFreed);
+      this.#storeEviction.cut(victim, Math.max(missing, MIN_DEMOTED_TOKENS) - numFreed);
       if (!this.demote(victim, this.storeMost, leaving.order)) this.#dropEnd(victim, missing - numFreed);
       numFreed = this.#slots.numFree - numFreeBefore;
       // What is left of the node may be short, but must not be treated as a short node.
@@ -200,7 +200,7 @@ export class PoolResizer {
 
   /** Drops the last tokens of an unreferenced node. */
   #dropEnd(node: RadixNode, numTokens: number): void {
-    this.#storeEviction.cut(node, Math.max(numTokens, DROP_TOKENS));
+    this.#storeEviction.cut(node, Math.max(numTokens, MIN_DROPPED_TOKENS));
     this.#nodes.drop(node);
   }
 

@@ -15,7 +15,7 @@ import type { CodecQuality, ModelInfo } from '../protocol/stats.ts';
 import type { ModelText } from '../text/format/modelText.ts';
 
 /** Pruning drops KV rows that are idle for longer. The disk tier writes them earlier. */
-const PRUNED_MS = 2 * 60_000;
+const MIN_UNUSED_MS = 2 * 60_000;
 
 export interface ApproximationChoice {
   /** The techniques in use. */
@@ -86,7 +86,7 @@ async function chooseCompression(setting: string, measuring: Measuring): Promise
     if (!isUsed(setting, lost?.files, log)) return { approximations: {}, qualities: lost ? [lost.files] : [] };
     const { files, conversations } = lost!;
     const pruning = {
-      idleMs: PRUNED_MS,
+      idleMs: MIN_UNUSED_MS,
       turn: text.turn,
       layers: codec.neediest,
       conversations: isUsed(conversations.codec, conversations, log),

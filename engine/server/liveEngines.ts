@@ -10,7 +10,7 @@ import { makeFolders } from '../kv/disk/makeFolders.ts';
 /** Time between two writes of the file. An idle engine writes, too, because it keeps its memory. */
 export const BEAT_MS = 10_000;
 /** An engine does not count if its file is so much older than our own, because its process id may be reused. */
-export const GONE_MS = 60_000;
+export const MAX_BEAT_AGE_MS = 60_000;
 const NAME = /^([1-9]\d*)-[0-9a-f]{8}$/;
 
 export class LiveEngines {
@@ -107,7 +107,8 @@ export class LiveEngines {
     const file = path.join(this.#folder, name);
     const info = await stat(file).catch(() => null);
     if (!info) return false;
-    if (times.some((at) => Math.abs(at - info.mtimeMs) < GONE_MS)) return isRunning(Number(NAME.exec(name)![1]));
+    if (times.some((at) => Math.abs(at - info.mtimeMs) < MAX_BEAT_AGE_MS))
+      return isRunning(Number(NAME.exec(name)![1]));
     // Only an old file is removed, because other machines may share the folder, and the process may run there.
     await rm(file, { force: true }).catch(() => {});
     return false;

@@ -17,7 +17,7 @@ import { fits } from './fitting.ts';
 import { prefillRanges, type PreparedRequest, reservedForAnswer, samplingFor } from './preparedRequest.ts';
 
 /** Most lines above the cursor that the prompt shows. */
-const TAIL_LINES = 32;
+const MAX_TAIL_LINES = 32;
 
 export interface CompleteOptions {
   /** In the host's text. */
@@ -118,7 +118,7 @@ function elsewhere(
 ): readonly (readonly number[])[] {
   const { before, behind } = layout.knownAround(
     doc,
-    doc.lineStart(Math.max(0, doc.lineAt(offset) - TAIL_LINES)),
+    doc.lineStart(Math.max(0, doc.lineAt(offset) - MAX_TAIL_LINES)),
     offset,
   );
   const removed = layout.removedIds(doc);

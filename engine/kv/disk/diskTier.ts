@@ -22,7 +22,7 @@ import { SPILL_NAME } from './spillFile.ts';
 
 const TEMPORARY = /^\.segment-[0-9a-f]{12}$/;
 /** An older temporary file was left by a process that died. */
-const STALE_MS = 10 * 60_000;
+const MAX_TEMPORARY_AGE_MS = 10 * 60_000;
 
 /**
  * Files are private (mode 0600), because rows can be turned back into text. Other processes may use the folder at the
@@ -189,7 +189,7 @@ export class DiskTier {
         if (parsed) this.#index.add({ ...parsed, bytes: info.size, lastUse: info.mtimeMs });
         const isSecond = parsed !== null && fileName(this.#index.get(parsed.key)!) !== name;
         const isFormer = FORMER_NAME.test(name);
-        const isHalf = TEMPORARY.test(name) && Date.now() - info.mtimeMs > STALE_MS;
+        const isHalf = TEMPORARY.test(name) && Date.now() - info.mtimeMs > MAX_TEMPORARY_AGE_MS;
         if (!isSecond && !isFormer && !isHalf) return;
         const isGone = await rm(file, { force: true }).then(
           () => true,

@@ -30,7 +30,7 @@ import path from 'node:path';
 /** File names of this process and of processes that died. */
 export const SPILL_NAME = /^\.spill-[0-9a-f]{12}$/;
 /** An older file was left by a process that died. */
-const STALE_MS = 24 * 60 * 60_000;
+const MAX_TEMPORARY_AGE_MS = 24 * 60 * 60_000;
 const SEAL = 'aes-256-gcm';
 /** Bytes of a piece in the file beyond its data: the authentication tag. */
 export const SEAL_BYTES = 16;
@@ -169,7 +169,8 @@ export class SpillFile {
       const old = path.join(this.#folder, name);
       if (
         SPILL_NAME.test(name) &&
-        Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) > STALE_MS
+        Date.now() - (statSync(old, { throwIfNoEntry: false })?.mtimeMs ?? Number.POSITIVE_INFINITY) >
+          MAX_TEMPORARY_AGE_MS
       )
         rmSync(old, { force: true });
     }

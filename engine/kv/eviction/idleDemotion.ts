@@ -15,7 +15,7 @@ import type { EvictionOrder } from './eviction.ts';
 import type { StoreEviction } from './storeEviction.ts';
 
 /** Shortest time without use before a node leaves. */
-const STALE_MS = 60_000;
+const MIN_UNUSED_MS = 60_000;
 /** What stays of a node is a multiple of this, the longest block of any codec, so that few blocks are shorter. */
 const WHOLE_TOKENS = 128;
 
@@ -28,7 +28,7 @@ export class IdleDemotion {
   readonly #resizer: PoolResizer;
   readonly #staleMs: number;
 
-  /** `staleMs`: nodes that are unused for longer leave; at least STALE_MS. */
+  /** `staleMs`: nodes that are unused for longer leave; at least MIN_UNUSED_MS. */
   constructor(
     nodes: CachedNodes,
     budget: PoolBudget,
@@ -42,7 +42,7 @@ export class IdleDemotion {
     this.#budget = budget;
     this.#storeEviction = storeEviction;
     this.#resizer = resizer;
-    this.#staleMs = Math.max(STALE_MS, staleMs);
+    this.#staleMs = Math.max(MIN_UNUSED_MS, staleMs);
   }
 
   /**

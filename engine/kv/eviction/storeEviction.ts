@@ -9,7 +9,7 @@ import type { StoredRun } from '../storedBlocks.ts';
 import { type EvictionOrder, youngestBelow } from './eviction.ts';
 
 /** Fewest tokens of a node that leave the store at once. A shorter node leaves as a whole. */
-const STORE_DROP_TOKENS = 128;
+const MIN_DROPPED_TOKENS = 128;
 
 export class StoreEviction {
   readonly #nodes: CachedNodes;
@@ -42,7 +42,10 @@ export class StoreEviction {
     while (this.#store.bytes > limit) {
       const victim = victims.next(before);
       if (!victim) return false;
-      this.cut(victim, Math.max(Math.ceil((this.#store.bytes - limit) / this.#store.bytesPerToken), STORE_DROP_TOKENS));
+      this.cut(
+        victim,
+        Math.max(Math.ceil((this.#store.bytes - limit) / this.#store.bytesPerToken), MIN_DROPPED_TOKENS),
+      );
       this.#nodes.drop(victim);
       victims.gone(victim);
     }

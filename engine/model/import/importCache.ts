@@ -15,7 +15,7 @@ const TEMPORARY = /^\.import-(\d+)-[0-9a-f]+$/;
 /** Empty file that marks a process as a user of the entry. A later user removes it when that process has ended. */
 const USER = /^used-by-(\d+)$/;
 /** Age at which a temporary folder of an ended process is removed. Another machine may share the cache folder. */
-const STALE_MS = 10 * 60_000;
+const MAX_TEMPORARY_AGE_MS = 10 * 60_000;
 
 interface Manifest<T> {
   readonly sizes: Readonly<Record<string, number>>;
@@ -67,7 +67,7 @@ async function removeStale(cacheDir: string): Promise<void> {
     const pid = Number(TEMPORARY.exec(name)?.[1]);
     if (!pid || isAlive(pid)) continue;
     const info = await stat(path.join(cacheDir, name)).catch(() => null);
-    if (info && Date.now() - info.mtimeMs > STALE_MS)
+    if (info && Date.now() - info.mtimeMs > MAX_TEMPORARY_AGE_MS)
       await rm(path.join(cacheDir, name), { recursive: true, force: true }).catch(() => {});
   }
 }

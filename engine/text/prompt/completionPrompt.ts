@@ -31,8 +31,8 @@ const BLOCK_BUDGET = 7e10;
 /** The same for snippets, which many completions share: about 400 tokens of a 0.5B model. */
 const SNIPPET_BUDGET = 2e11;
 const MIN_SNIPPET_LINES = 3;
-const SUFFIX_LINES = 15;
-const SUFFIX_TOKENS = 64;
+const MAX_SUFFIX_LINES = 15;
+const MAX_SUFFIX_TOKENS = 64;
 /** In a line that is too long for the tail, the prefix starts on a grid of this many characters. */
 const LONG_LINE_GRID = 256;
 const CHARACTERS_PER_TOKEN = 8;
@@ -128,8 +128,8 @@ function tailPrefix(
  * the user types.
  */
 function suffixText(layout: Layout, doc: SourceDocument, offset: number): string {
-  const limit = Math.max(4, Math.min(SUFFIX_TOKENS, Math.floor(layout.contextTokens / 16)));
-  const end = doc.lineStart(doc.lineAt(offset) + SUFFIX_LINES + 1);
+  const limit = Math.max(4, Math.min(MAX_SUFFIX_TOKENS, Math.floor(layout.contextTokens / 16)));
+  const end = doc.lineStart(doc.lineAt(offset) + MAX_SUFFIX_LINES + 1);
   const text = doc.lf.slice(offset, Math.min(end, offset + limit * CHARACTERS_PER_TOKEN * 2));
   const { ids, ends } = layout.text.tokenizer.encodeWithOffsets(text);
   const fits = ids.length <= limit ? text : text.slice(0, ends[limit - 1]);

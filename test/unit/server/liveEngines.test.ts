@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, readdir, rename, rm, stat, utimes, writeFile } from 'no
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { GONE_MS, LiveEngines } from '../../../engine/server/liveEngines.ts';
+import { MAX_BEAT_AGE_MS, LiveEngines } from '../../../engine/server/liveEngines.ts';
 
 const BEAT_MS = 20;
 
@@ -115,7 +115,7 @@ test('a reused process id counts for at most a minute, also after a clock change
   for (const file of [alive, other]) await writeFile(file, '');
   const { engines } = await joined();
   expect(engines.num).toBe(2);
-  for (const shift of [-GONE_MS - 5000, GONE_MS + 5000]) {
+  for (const shift of [-MAX_BEAT_AGE_MS - 5000, MAX_BEAT_AGE_MS + 5000]) {
     await writeFile(alive, '');
     await eventually(() => engines.num).toBe(2);
     const at = (Date.now() + shift) / 1000;
