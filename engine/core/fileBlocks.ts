@@ -5,7 +5,7 @@
 import type { Approximations } from '../kv/approx/approximations.ts';
 import type { KvCache } from '../kv/kvCache.ts';
 import { clipped, laneIds, type TokenRange } from '../kv/laneIds.ts';
-import { type Block, outline } from '../kv/outline.ts';
+import { type Block, outline } from '../kv/treeOutline.ts';
 import type { Snapshots } from '../kv/snapshots.ts';
 import type { TreeNode } from '../protocol/stats.ts';
 import type { StepGate } from './idleMaintenance.ts';

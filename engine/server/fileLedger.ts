@@ -2,7 +2,7 @@
  * Keeps for each file its use, staleness, pin, secrecy and file block. Keeps closed files while the cache has rows of
  * them. Does not read files or compute blocks in the engine.
  */
-import type { Block } from '../kv/outline.ts';
+import type { Block } from '../kv/treeOutline.ts';
 import type { Documents } from './documents.ts';
 import type { Engine } from '../core/engine.ts';
 import type { FileStats } from '../protocol/stats.ts';

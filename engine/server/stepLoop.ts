@@ -4,7 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Block } from '../kv/outline.ts';
+import type { Block } from '../kv/treeOutline.ts';
 import { RequestError, toRequestError } from '../protocol/errors.ts';
 import type { EngineMessage } from '../protocol/messages.ts';
 import type { Documents } from './documents.ts';

@@ -7,7 +7,7 @@ import { DOCUMENTS, isSecret } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import type { Chip, ContextRef } from './chatMessages.ts';
 import { fileRef, refId, selectionRef } from './contextRefs.ts';
-import { exampleQuestions } from './questions.ts';
+import { exampleQuestions } from './exampleQuestions.ts';
 
 /** Time without changes after which an edited file or a growing selection is looked at again. */
 const DELAY_MS = 300;

@@ -3,7 +3,7 @@
  * Reads them once and again after a list has changed. Sends nothing.
  */
 import * as vscode from '../vscode.ts';
-import { isList, isOtherList, listedIn } from './pythonPackages.ts';
+import { isList, isOtherList, listedIn } from './pythonPackageLists.ts';
 
 const LISTS = ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies'];
 /** Their changes are seen. A new file of Python may make a folder a package. */

@@ -9,7 +9,7 @@ vi.mock('../../../src/vscode.ts', () => ({
     t: (text: string, ...values: string[]) => (bundle[text] ?? text).replace(/\{(\d)\}/g, (_, i) => values[Number(i)]!),
   },
 }));
-const { exampleQuestions } = await import('../../../src/chat/questions.ts');
+const { exampleQuestions } = await import('../../../src/chat/exampleQuestions.ts');
 
 const inPortuguese = (): void => {
   bundle = JSON.parse(readFileSync('l10n/bundle.l10n.pt-br.json', 'utf8')) as Record<string, string>;

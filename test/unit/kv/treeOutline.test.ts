@@ -1,7 +1,7 @@
 /** The radix tree in the monitor: all tokens are shown, in a bounded number of nodes, with the names of file blocks. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type Block, outline } from '../../../engine/kv/outline.ts';
+import { type Block, outline } from '../../../engine/kv/treeOutline.ts';
 import { RadixTree } from '../../../engine/kv/radixTree.ts';
 import { KvStore } from '../../../engine/kv/store.ts';
 import type { TreeNode } from '../../../engine/protocol/stats.ts';
