@@ -25,7 +25,7 @@ const RELEASE = [
   '-isystem',
   include_dir,
 ];
-const SHARED = ['addon.c', 'kernels.c', 'threads.c', 'file.c'];
+const SHARED = ['addon.c', 'engine.c', 'file.c', 'host.c', 'kernels.c', 'plan.c', 'threads.c', 'values.c'];
 
 /** step.c once per instruction set. `zig` and `cc` (gcc, clang) name it differently. `plain` is seldom used: small. */
 const X64 = {

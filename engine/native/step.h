@@ -1,4 +1,4 @@
-/* One step of a model over the KV pool. All sizes and pointers are checked by the caller (see addon.c). */
+/* One step of a model over the KV pool. All sizes and pointers are checked by the caller (see plan.c). */
 #pragma once
 #include <stddef.h>
 #include <stdint.h>

@@ -15,7 +15,7 @@ import { PoolRotations } from '../runtime/poolRotations.ts';
 import { RopeTable, shiftKeys } from '../runtime/rope.ts';
 import { type Addon, loadAddon, type NativeEngine } from './addon.ts';
 
-/** Tensors of a layer, in the order of addon.c. `null`: the layer has none. */
+/** Tensors of a layer, in the order of engine.c. `null`: the layer has none. */
 function layerTensors(isBiased: boolean): (string | null)[] {
   return [
     'norm1',

@@ -1,0 +1,35 @@
+/* An open model: its weights, threads, buffers and the arrays of its pool. */
+#pragma once
+#include <node_api.h>
+#include "file.h"
+#include "step.h"
+
+/** Numbers of the shape, in the order of nativeRunner.ts. */
+enum { NUM_LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_SIZE, FFN, VOCAB, ATTENTION_BITS, FFN_BITS, HEAD_BITS, SHAPE_SIZE };
+enum { MAX_SIZE = 1 << 24 };
+
+typedef struct {
+  Model model;
+  Pool pool;
+  MappedFile file;
+  Memory weights;
+  float *keyBiases;
+  Threads *threads;
+  Workspace *space;
+  const Kernels *kernels;
+  /** Keeps the arrays of the pool alive. */
+  napi_ref bound;
+  /** Whether a step runs. */
+  int isBusy;
+  int isClosed;
+} Engine;
+
+/** Whether all `SHAPE_SIZE` numbers are supported. */
+int is_shape(const int32_t *shape);
+/**
+ * Opens the model in the mapped file. `places` [numPlaces]: offset and length of each tensor; a negative offset for
+ * one that the model does not have. Returns a problem, or null. Call engine_release in any case.
+ */
+const char *engine_open(Engine *, const int32_t *shape, double epsilon, const double *places, size_t numPlaces,
+                        int threads);
+void engine_release(Engine *);

@@ -1,0 +1,59 @@
+/* State of a step, and its chunks for the threads. Included by step.c. */
+#pragma once
+#include "attention.h"
+#include "products.h"
+
+enum { BUFFER_HIDDEN, BUFFER_QKV, BUFFER_MIXED, BUFFER_ACT, BUFFER_CODES, BUFFER_SCALES, BUFFER_SUMS, BUFFER_ITEMS,
+       BUFFER_THREAD };
+
+/** Rows firstRow .. endRow-1 of a span for one KV head. */
+typedef struct {
+  int span, firstRow, endRow, kvHead;
+} Item;
+
+typedef struct {
+  const Model *model;
+  const Pool *pool;
+  const Step *step;
+  Threads *threads;
+  Workspace *space;
+  /** Rows that are computed: all, or those with logits after the last attention. */
+  int numRows;
+  int l;
+  float *hidden, *qkv, *mixed, *act;
+  size_t hiddenStride, qkvStride, mixedStride, actStride;
+  Codes codes;
+  Item *items;
+  int numItems;
+  AttendMemory *memory;
+  /** Of the running phase. */
+  const Linear *linear;
+  const float *input, *norm;
+  size_t inputStride;
+  int inputSize, chunkSize;
+  float *output;
+  size_t outputStride;
+  int adds;
+} Run;
+
+/** Groups of a chunk: several chunks a thread, so that a slow thread does not hold up the others for long. */
+static int groups_per_chunk(const Run *run, int groups) {
+  const int size = groups / (8 * threads_count(run->threads));
+  return size < 1 ? 1 : size > 64 ? 64 : (size + 1) / 2 * 2;
+}
+
+static void each(Run *run, int count, int chunkSize, Chunk chunk) {
+  run->chunkSize = chunkSize;
+  threads_run(run->threads, (count + chunkSize - 1) / chunkSize, chunk, run);
+}
+
+static int rows_per_chunk(const Run *run) {
+  const int size = run->numRows / (4 * threads_count(run->threads));
+  // A few rows are faster on one thread than a job for all.
+  return size < 4 ? 4 : size;
+}
+
+#define FOR_CHUNK(i, count)                                                                        \
+  for (int i = chunk * run->chunkSize,                                                             \
+           end_ = i + run->chunkSize < (count) ? i + run->chunkSize : (count);                     \
+       i < end_; i++)
