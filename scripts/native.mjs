@@ -25,7 +25,8 @@ const RELEASE = [
   '-isystem',
   include_dir,
 ];
-const SHARED = ['addon.c', 'engine.c', 'file.c', 'host.c', 'kernels.c', 'plan.c', 'threads.c', 'values.c'];
+const TESTS = ['faults', 'fuzz', 'processors', 'stress'];
+const SHARED = ['addon', 'engine', 'file', 'host', 'kernels', 'plan', 'processor', 'threads', 'values'];
 
 /** step.c once per instruction set. `zig` and `cc` (gcc, clang) name it differently. `plain` is seldom used: small. */
 const X64 = {
@@ -45,11 +46,11 @@ const ELF = { compile: ['-fPIC'], link: ['-lpthread', '-Wl,--gc-sections'] };
 const PE = { compile: [], link: ['-Wl,--gc-sections'] };
 const MACH_O = { compile: ['-fPIC'], link: ['-Wl,-undefined,dynamic_lookup', '-Wl,-dead_strip'] };
 const TARGETS = {
-  'linux-x64': { triple: 'x86_64-linux-gnu.2.28', kernels: X64, format: ELF },
-  'linux-arm64': { triple: 'aarch64-linux-gnu.2.28', kernels: ARM64, format: ELF },
-  'win32-x64': { triple: 'x86_64-windows-gnu', kernels: X64, format: PE },
-  'win32-arm64': { triple: 'aarch64-windows-gnu', kernels: ARM64, format: PE },
-  'darwin-arm64': { triple: 'aarch64-macos.11.0', kernels: ARM64, format: MACH_O },
+  'linux-x64': { triple: 'x86_64-linux-gnu.2.28', baseline: 'x86_64', kernels: X64, format: ELF },
+  'linux-arm64': { triple: 'aarch64-linux-gnu.2.28', baseline: 'generic', kernels: ARM64, format: ELF },
+  'win32-x64': { triple: 'x86_64-windows-gnu', baseline: 'x86_64', kernels: X64, format: PE },
+  'win32-arm64': { triple: 'aarch64-windows-gnu', baseline: 'generic', kernels: ARM64, format: PE },
+  'darwin-arm64': { triple: 'aarch64-macos.11.0', baseline: 'generic', kernels: ARM64, format: MACH_O },
 };
 
 /** @throws Error if the command fails */
@@ -76,7 +77,7 @@ function installedZig() {
 
 /** Compiles and links `target` into `folder`. Returns the path of the library. */
 function build(zig, target, folder) {
-  const { triple, kernels, format } = TARGETS[target];
+  const { triple, baseline, kernels, format } = TARGETS[target];
   const objects = [];
   const compile = (source, name, flags) => {
     objects.push(`${target}-${name}.o`);
@@ -84,8 +85,7 @@ function build(zig, target, folder) {
     run(zig, ['cc', '-target', triple, ...RELEASE, ...format.compile, ...flags, '-c', source, '-o', output]);
   };
   for (const [name, { zig: flags }] of Object.entries(kernels)) compile('step.c', name, flags);
-  const base = kernels.plain.zig.filter((flag) => flag.startsWith('-mcpu'));
-  for (const source of SHARED) compile(source, source, ['-O2', ...base]);
+  for (const name of SHARED) compile(`${name}.c`, name, ['-O2', `-mcpu=${baseline}`]);
   // In the folder, because the library for macOS has the path that is given here.
   const library = `${target}.node`;
   run(zig, ['cc', '-target', triple, '-shared', '-g0', '-s', ...objects, ...format.link, '-o', library], folder);
@@ -130,34 +130,63 @@ function buildAll(targets, isCheck) {
   });
 }
 
-/** The test program, compiled with `compiler` and its `form` of kernel flags. */
-function fuzzProgram(compiler, form, kernels, flags, program) {
-  const objects = [];
+/** Where --sanitize leaves the addon for test/bench/soak. */
+const SANITIZED = path.join(ROOT, '.cache/native-sanitized');
+/** Without the sizes of the real threads' stacks, large arrays on them would not be found. 512 kB, as on macOS. */
+const WITH_SMALL_STACK = ['-c', 'ulimit -s 512 && exec "$0" "$@"'];
+
+/** Compiles everything, also the tests, into `folder`. `form`: of the kernel flags. Returns a function that links. */
+function compileForTests(compiler, form, flags, folder) {
   const compile = (source, name, more) => {
-    objects.push(`${program}-${name}.o`);
-    run(compiler[0], [...compiler.slice(1), ...FLAGS, ...flags, ...more, '-c', source, '-o', objects.at(-1)]);
+    const output = path.join(folder, `${name}.o`);
+    const all = [...FLAGS, ...flags, '-fPIC', '-isystem', include_dir, ...more, '-O2', '-c', source, '-o', output];
+    run(compiler[0], [...compiler.slice(1), ...all]);
   };
+  const kernels = process.arch === 'arm64' ? ARM64 : X64;
   for (const [name, kernel] of Object.entries(kernels)) {
-    compile('step.c', name, [...kernel[form].filter((flag) => !flag.startsWith('-O')), '-O2']);
+    compile(
+      'step.c',
+      `step-${name}`,
+      kernel[form].filter((flag) => !flag.startsWith('-O')),
+    );
   }
-  for (const source of ['kernels.c', 'threads.c', 'test/fuzz.c']) compile(source, path.basename(source), ['-O2']);
-  run(compiler[0], [...compiler.slice(1), ...flags, ...objects, '-lpthread', '-o', program]);
+  for (const name of SHARED) compile(`${name}.c`, name, []);
+  // The fake functions of Node-API do not use all their parameters.
+  for (const name of TESTS) compile(`test/${name}.c`, name, ['-Wno-unused-parameter']);
+  const steps = Object.keys(kernels).map((name) => `step-${name}`);
+  return (names, output, more = []) => {
+    const objects = [...names, ...steps].map((name) => path.join(folder, `${name}.o`));
+    run(compiler[0], [...compiler.slice(1), ...flags, ...more, ...objects, '-lpthread', '-o', output]);
+    return output;
+  };
 }
 
 /** Memory and undefined behaviour with a compiler of the system: zig has no such libraries. Threads with zig. */
 function sanitize(cases) {
-  const kernels = process.arch === 'arm64' ? ARM64 : X64;
   const cc = spawnSync('clang', ['--version']).status === 0 ? ['clang'] : ['gcc', '-Wno-psabi', '-Wno-unknown-pragmas'];
-  const checks = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+  const computing = ['kernels', 'processor', 'threads'];
   inTemporaryFolder((folder) => {
-    const memory = path.join(folder, 'memory');
-    fuzzProgram(cc, 'cc', kernels, checks, memory);
+    const checks = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
+    const link = compileForTests(cc, 'cc', checks, folder);
+    mkdirSync(SANITIZED, { recursive: true });
+    link(SHARED, path.join(SANITIZED, `${process.platform}-${process.arch}.node`), ['-shared']);
     console.log(`${cc[0]}, address and undefined behaviour:`);
-    run(memory, ['1', '0', String(cases)]);
-    const threads = path.join(folder, 'threads');
-    fuzzProgram([installedZig(), 'cc'], 'zig', kernels, ['-g', '-fsanitize=thread'], threads);
+    run(link(['kernels', 'processor', 'threads', 'processors'], path.join(folder, 'processors.out')), []);
+    run(link([...SHARED, 'faults'], path.join(folder, 'faults.out')), []);
+    run('sh', [
+      ...WITH_SMALL_STACK,
+      link([...computing, 'fuzz'], path.join(folder, 'fuzz.out')),
+      '1',
+      '0',
+      String(cases),
+    ]);
+  });
+  inTemporaryFolder((folder) => {
+    const link = compileForTests([installedZig(), 'cc'], 'zig', ['-g', '-fsanitize=thread'], folder);
     console.log('zig, threads:');
-    run(threads, ['2', '0', String(Math.ceil(cases / 4))]);
+    run(link([...computing, 'stress'], path.join(folder, 'stress.out')), []);
+    const fuzz = link([...computing, 'fuzz'], path.join(folder, 'fuzz.out'));
+    run(fuzz, ['2', '0', String(Math.ceil(cases / 4))]);
   });
 }
 

@@ -2,10 +2,21 @@
 #include "plan.h"
 #include <stdlib.h>
 
+static void drop(napi_env env, napi_ref *reference) {
+  if (*reference) napi_delete_reference(env, *reference);
+  *reference = 0;
+}
+
+/** Closes the engine, but its handle still knows it. */
+static void close_all(napi_env env, Engine *engine) {
+  engine_release(engine);
+  drop(env, &engine->bound);
+  drop(env, &engine->array);
+}
+
 static void finalize(napi_env env, void *data, void *hint) {
   (void)hint;
-  if (((Engine *)data)->bound) napi_delete_reference(env, ((Engine *)data)->bound);
-  engine_release(data);
+  close_all(env, data);
   free(data);
 }
 
@@ -19,7 +30,25 @@ static Engine *engine_of(napi_env env, napi_value value) {
   return data;
 }
 
-/** open(path, kernels, shape: Int32Array, epsilon, tensors: Float64Array, threads) */
+/** Takes the weights from a Uint8Array, or maps the file that is named. Returns a problem, or null. */
+static const char *take_weights(napi_env env, napi_value from, Engine *engine) {
+  Array array;
+  if (array_of(env, from, napi_uint8_array, &array)) {
+    if (napi_create_reference(env, from, 1, &engine->array) != napi_ok) return "The weights cannot be held.";
+    engine->bytes = array.data;
+    engine->size = array.length;
+    return 0;
+  }
+  PathUnit *path = path_of(env, from);
+  const int isMapped = path && file_map(path, &engine->file);
+  free(path);
+  if (!isMapped) return "The weight file cannot be mapped into memory.";
+  engine->bytes = engine->file.data;
+  engine->size = engine->file.size;
+  return 0;
+}
+
+/** open(weights: path or Uint8Array, kernels, shape: Int32Array, epsilon, tensors: Float64Array, threads) */
 static napi_value open_engine(napi_env env, napi_callback_info info) {
   size_t count = 6;
   napi_value args[6], result;
@@ -35,15 +64,12 @@ static napi_value open_engine(napi_env env, napi_callback_info info) {
       !array_of(env, args[4], napi_float64_array, &places) || napi_get_value_int32(env, args[5], &threads) != napi_ok)
     return fail(env, "The shape of the model is not supported.");
   Engine *engine = calloc(1, sizeof *engine);
-  PathUnit *path = path_of(env, args[0]);
-  const char *problem = 0;
-  if (!engine || !path) problem = "There is not enough memory for the model.";
-  else if (!(engine->kernels = kernels_named(name))) problem = "This processor cannot run these kernels.";
-  else if (!file_map(path, &engine->file)) problem = "The weight file cannot be mapped into memory.";
-  else problem = engine_open(engine, shape.data, epsilon, places.data, places.length, threads);
-  free(path);
+  if (!engine) return fail(env, "There is not enough memory for the model.");
+  const char *problem = "This processor cannot run these kernels.";
+  if ((engine->kernels = kernels_named(name))) problem = take_weights(env, args[0], engine);
+  if (!problem) problem = engine_open(engine, shape.data, epsilon, places.data, places.length, threads);
   if (problem || napi_create_external(env, engine, finalize, 0, &result) != napi_ok) {
-    if (engine) engine_release(engine);
+    close_all(env, engine);
     free(engine);
     return fail(env, problem ? problem : "The engine cannot be created.");
   }
@@ -57,9 +83,7 @@ static napi_value close_engine(napi_env env, napi_callback_info info) {
   Engine *engine = engine_of(env, arg);
   if (!engine) return 0;
   if (engine->isBusy) return fail(env, "A step runs.");
-  if (engine->bound) napi_delete_reference(env, engine->bound);
-  engine->bound = 0;
-  engine_release(engine);
+  close_all(env, engine);
   return undefined(env);
 }
 
@@ -100,8 +124,7 @@ static napi_value bind_pool(napi_env env, napi_callback_info info) {
     return fail(env, "The rotations of the pool have another size.");
   engine->pool.rotations = rotations.data;
   engine->pool.pageSlots = L;
-  if (engine->bound) napi_delete_reference(env, engine->bound);
-  engine->bound = 0;
+  drop(env, &engine->bound);
   if (napi_create_reference(env, args[2], 1, &engine->bound) != napi_ok) return fail(env, "The pool cannot be held.");
   engine->pool.numPlaces = (int)places;
   return undefined(env);
@@ -120,21 +143,30 @@ static void execute(napi_env env, void *data) {
       work->received[h * work->numColumns + i] = work->columnsReceived[h * slots + work->columns[i]];
 }
 
+static void reject(napi_env env, napi_deferred deferred, const char *text) {
+  napi_value message, error;
+  if (napi_create_string_utf8(env, text, NAPI_AUTO_LENGTH, &message) == napi_ok &&
+      napi_create_error(env, 0, message, &error) == napi_ok)
+    napi_reject_deferred(env, deferred, error);
+}
+
+/** Gives back what a step holds, also if it was made in part. */
+static void end_work(napi_env env, Work *work) {
+  if (work->work) napi_delete_async_work(env, work->work);
+  drop(env, &work->arguments);
+  drop(env, &work->handle);
+  free_work(work);
+}
+
 static void complete(napi_env env, napi_status status, void *data) {
   Work *work = data;
   work->engine->isBusy = 0;
-  napi_delete_async_work(env, work->work);
-  napi_delete_reference(env, work->arguments);
-  napi_delete_reference(env, work->handle);
   if (status == napi_ok && !work->failed) napi_resolve_deferred(env, work->deferred, undefined(env));
-  else {
-    napi_value message, error;
-    napi_create_string_utf8(env, "There is not enough memory for a step.", NAPI_AUTO_LENGTH, &message);
-    napi_create_error(env, 0, message, &error);
-    napi_reject_deferred(env, work->deferred, error);
-  }
-  free_work(work);
+  else reject(env, work->deferred, "There is not enough memory for a step.");
+  end_work(env, work);
 }
+
+static const char NOT_STARTED[] = "The step cannot be started.";
 
 /** step(engine, arguments): returns a promise. */
 static napi_value run_step(napi_env env, napi_callback_info info) {
@@ -159,20 +191,30 @@ static napi_value run_step(napi_env env, napi_callback_info info) {
   if (!problem && (napi_create_reference(env, args[1], 1, &work->arguments) != napi_ok ||
                    napi_create_reference(env, args[0], 1, &work->handle) != napi_ok ||
                    napi_create_string_utf8(env, "kvasir step", NAPI_AUTO_LENGTH, &name) != napi_ok ||
-                   napi_create_promise(env, &work->deferred, &promise) != napi_ok ||
-                   napi_create_async_work(env, 0, name, execute, complete, work, &work->work) != napi_ok))
-    problem = "The step cannot be started.";
+                   napi_create_async_work(env, 0, name, execute, complete, work, &work->work) != napi_ok ||
+                   napi_create_promise(env, &work->deferred, &promise) != napi_ok))
+    problem = NOT_STARTED;
   if (problem) {
-    free_work(work);
+    end_work(env, work);
     return fail(env, problem);
   }
   engine->isBusy = 1;
   if (napi_queue_async_work(env, work->work) != napi_ok) {
     engine->isBusy = 0;
-    free_work(work);
-    return fail(env, "The step cannot be started.");
+    reject(env, work->deferred, NOT_STARTED);
+    end_work(env, work);
   }
   return promise;
+}
+
+/** threads(engine): how many threads compute, this one included. */
+static napi_value count_threads(napi_env env, napi_callback_info info) {
+  size_t count = 1;
+  napi_value arg, value;
+  if (napi_get_cb_info(env, info, &count, &arg, 0, 0) != napi_ok || count < 1) return 0;
+  const Engine *engine = engine_of(env, arg);
+  if (!engine || napi_create_int32(env, threads_count(engine->threads), &value) != napi_ok) return 0;
+  return value;
 }
 
 /** kernels(): the names of those that this processor can run, the best first. */
@@ -193,7 +235,7 @@ static napi_value init(napi_env env, napi_value exports) {
     const char *name;
     napi_callback function;
   } functions[] = {{"kernels", list_kernels}, {"open", open_engine}, {"close", close_engine}, {"bind", bind_pool},
-                   {"step", run_step}};
+                   {"step", run_step}, {"threads", count_threads}};
   if (!bind_host()) return exports;
   for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
     napi_value value;

@@ -1,4 +1,4 @@
-/* Splits the attention of a step into items, and makes the buffers of the step. Computes nothing. Included by step.c. */
+/* Splits the attention of a step into items, and makes the buffers of a step. Computes nothing. Included by step.c. */
 #pragma once
 #include "run.h"
 
@@ -97,6 +97,7 @@ static int prepare_run(Run *run) {
   run->mixedStride = padded(m->heads * m->headSize, 16);
   run->actStride = m->layers->gate.groups * GROUP;
   run->hidden = workspace_get(run->space, BUFFER_HIDDEN, 4 * rows * run->hiddenStride);
+  run->normed = workspace_get(run->space, BUFFER_NORMED, 4 * threads_count(run->threads) * run->hiddenStride);
   run->qkv = workspace_get(run->space, BUFFER_QKV, 4 * rows * run->qkvStride);
   run->mixed = workspace_get(run->space, BUFFER_MIXED, 4 * rows * run->mixedStride);
   run->act = workspace_get(run->space, BUFFER_ACT, 4 * rows * run->actStride);
@@ -105,8 +106,8 @@ static int prepare_run(Run *run) {
   run->codes.sums = workspace_get(run->space, BUFFER_SUMS, 4 * rows * blocks);
   const int all = split(m, run->step, 0, 0), last = split(m, run->step, 1, 0);
   run->items = workspace_get(run->space, BUFFER_ITEMS, (size_t)(all > last ? all : last) * sizeof(Item));
-  if (!run->hidden || !run->qkv || !run->mixed || !run->act || !run->codes.codes || !run->codes.scales ||
-      !run->codes.sums || !run->items)
+  if (!run->hidden || !run->normed || !run->qkv || !run->mixed || !run->act || !run->codes.codes ||
+      !run->codes.scales || !run->codes.sums || !run->items)
     return 1;
   run->numItems = split(m, run->step, 0, run->items);
   return prepare_memory(run);

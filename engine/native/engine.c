@@ -1,4 +1,4 @@
-/* See engine.h. Checks that every tensor is in the file. */
+/* See engine.h. Checks that every tensor is in the file or array. */
 #include "engine.h"
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,8 @@ void engine_release(Engine *engine) {
 static int pad(int n, int to) { return (n + to - 1) / to * to; }
 
 typedef struct {
-  const MappedFile *file;
+  const char *bytes;
+  size_t size;
   const double *places;
   int isBad;
 } Tensors;
@@ -34,12 +35,12 @@ static const void *tensor(Tensors *t, size_t i, double size, int isOptional) {
   const double offset = t->places[2 * i], length = t->places[2 * i + 1];
   if (offset < 0 && isOptional) return 0;
   // Vectors are read in whole groups, so the file must go on to the next 64 bytes.
-  const size_t end = ((size_t)(offset < 0 ? 0 : offset + length) + 63) / 64 * 64;
-  if (!(offset >= 0 && length >= size && end <= t->file->size) || (size_t)offset % 64 != 0) {
+  if (!(offset >= 0 && length >= size && offset + length <= (double)t->size) || (size_t)offset % 64 != 0 ||
+      ((size_t)(offset + length) + 63) / 64 * 64 > t->size) {
     t->isBad = 1;
     return 0;
   }
-  return t->file->data + (size_t)offset;
+  return t->bytes + (size_t)offset;
 }
 
 static Linear linear(Tensors *t, size_t first, int bits, int rows, int width, int hasBias, size_t bias) {
@@ -109,7 +110,7 @@ static void gather_weights(Engine *engine) {
     size = at;
     if (pass == 0 && !memory_open(size, &engine->weights)) return;
   }
-  file_forget(&engine->file);
+  if (engine->file.data) file_forget(&engine->file);
 }
 
 const char *engine_open(Engine *engine, const int32_t *shape, double epsilon, const double *places, size_t numPlaces,
@@ -127,13 +128,13 @@ const char *engine_open(Engine *engine, const int32_t *shape, double epsilon, co
   engine->space = engine->threads ? workspace_open(threads_count(engine->threads)) : 0;
   if (!m->layers || !engine->keyBiases || !engine->pool.layers || !engine->space)
     return "There is not enough memory for the model.";
-  Tensors t = {&engine->file, places, 0};
+  Tensors t = {engine->bytes, engine->size, places, 0};
   const size_t at = (size_t)m->numLayers * LAYER_TENSORS;
   m->embedding = tensor(&t, at + EMBEDDING, 2.0 * m->vocab * m->hidden, 0);
   m->embeddingScales = tensor(&t, at + EMBEDDING_SCALES, 4.0 * m->vocab, 0);
   m->norm = tensor(&t, at + NORM, 4.0 * m->hidden, 0);
   m->head = linear(&t, at + HEAD, shape[HEAD_BITS], m->vocab, m->hidden, 0, 0);
-  if (!read_layers(engine, &t, shape)) return "A tensor is not in the weight file or is too short.";
+  if (!read_layers(engine, &t, shape)) return "A tensor is not among the weights or is too short.";
   gather_weights(engine);
   return 0;
 }

@@ -11,14 +11,17 @@ enum { MAX_SIZE = 1 << 24 };
 typedef struct {
   Model model;
   Pool pool;
+  /** Empty if the weights are an array. */
   MappedFile file;
+  const char *bytes;
+  size_t size;
   Memory weights;
   float *keyBiases;
   Threads *threads;
   Workspace *space;
   const Kernels *kernels;
-  /** Keeps the arrays of the pool alive. */
-  napi_ref bound;
+  /** Keep alive the arrays of the pool, and the weights if they are an array instead of a file. */
+  napi_ref bound, array;
   /** Whether a step runs. */
   int isBusy;
   int isClosed;
@@ -27,8 +30,8 @@ typedef struct {
 /** Whether all `SHAPE_SIZE` numbers are supported. */
 int is_shape(const int32_t *shape);
 /**
- * Opens the model in the mapped file. `places` [numPlaces]: offset and length of each tensor; a negative offset for
- * one that the model does not have. Returns a problem, or null. Call engine_release in any case.
+ * Opens the model in `size` bytes, of the file or of an array. `places` [numPlaces]: offset and length of each tensor;
+ * a negative offset for one that the model does not have. Returns a problem, or null. Call engine_release in any case.
  */
 const char *engine_open(Engine *, const int32_t *shape, double epsilon, const double *places, size_t numPlaces,
                         int threads);

@@ -28,6 +28,7 @@ void file_unmap(MappedFile *file) {
 void file_forget(MappedFile *file) { (void)file; }
 #else
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,7 +58,19 @@ void file_unmap(MappedFile *file) {
 #if defined(__linux__)
 enum { LARGE_PAGE = 2 << 20 };
 
+/** Whether the system gives large pages to programs that ask. Else madvise succeeds and does nothing. */
+static int has_large_pages(void) {
+  char text[64];
+  const int handle = open("/sys/kernel/mm/transparent_hugepage/enabled", O_RDONLY | O_CLOEXEC);
+  const ssize_t length = handle < 0 ? -1 : read(handle, text, sizeof text - 1);
+  if (handle >= 0) close(handle);
+  if (length < 0) return 0;
+  text[length] = 0;
+  return !strstr(text, "[never]");
+}
+
 int memory_open(size_t size, Memory *memory) {
+  if (!has_large_pages()) return 0;
   memory->size = (size + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE + LARGE_PAGE;
   char *data = mmap(0, memory->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return 0;

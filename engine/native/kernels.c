@@ -5,59 +5,23 @@
 
 extern const Kernels kernels_plain;
 #if defined(__x86_64__)
-#include <cpuid.h>
 extern const Kernels kernels_avx2, kernels_avxvnni, kernels_avx512vnni;
-#elif defined(__aarch64__)
-extern const Kernels kernels_dotprod;
-#if defined(__linux__)
-#include <sys/auxv.h>
-#elif defined(_WIN32)
-#include <windows.h>
-#endif
-#endif
-
-#if defined(__x86_64__)
-enum { YMM = 6, ZMM = 0xe6 };
-
-static unsigned enabled_registers(void) {
-  unsigned a, b, c, d;
-  if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return 0;
-  unsigned low, high;
-  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return low;
-}
-
-/** Does not use __builtin_cpu_supports, which answers 0 in programs of zig 0.17. */
-static int can_run(const Kernels *kernels) {
-  if (kernels == &kernels_plain) return 1;
-  unsigned a, b, c, d, a1 = 0, b1, c1, d1;
-  const unsigned registers = enabled_registers();
-  if (!__get_cpuid(1, &a, &b, &c, &d)) return 0;
-  const int fma = c >> 12 & 1;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (registers & YMM) != YMM || !(b >> 5 & 1) || !fma) return 0;
-  if (kernels == &kernels_avx2) return 1;
-  if (kernels == &kernels_avxvnni) return __get_cpuid_count(7, 1, &a1, &b1, &c1, &d1) && (a1 >> 4 & 1);
-  const unsigned foundation = 1u << 16 | 1u << 17 | 1u << 28 | 1u << 30 | 1u << 31;
-  return (registers & ZMM) == ZMM && (b & foundation) == foundation && (c >> 11 & 1) && (c >> 1 & 1);
-}
 static const Kernels *const ALL[] = {&kernels_avx512vnni, &kernels_avxvnni, &kernels_avx2, &kernels_plain};
 #elif defined(__aarch64__)
-static int can_run(const Kernels *kernels) {
-  if (kernels == &kernels_plain) return 1;
-#if defined(__linux__)
-  return getauxval(AT_HWCAP) >> 20 & 1;
-#elif defined(_WIN32)
-  return IsProcessorFeaturePresent(43 /* PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE */);
-#else
-  return 1;
-#endif
-}
+extern const Kernels kernels_dotprod;
 static const Kernels *const ALL[] = {&kernels_dotprod, &kernels_plain};
 #endif
 
+int kernels_run_on(const Kernels *kernels, const Features *f) {
+  const Features *n = &kernels->needs;
+  return !(n->leaf1c & ~f->leaf1c) && !(n->leaf7b & ~f->leaf7b) && !(n->leaf7c & ~f->leaf7c) &&
+         !(n->leaf71a & ~f->leaf71a) && !(n->extendedC & ~f->extendedC) && !(n->dotProduct & ~f->dotProduct);
+}
+
 const Kernels *kernels_named(const char *name) {
+  const Features features = processor_features();
   for (size_t i = 0; i < sizeof ALL / sizeof *ALL; i++)
-    if (!strcmp(ALL[i]->name, name)) return can_run(ALL[i]) ? ALL[i] : 0;
+    if (!strcmp(ALL[i]->name, name)) return kernels_run_on(ALL[i], &features) ? ALL[i] : 0;
   return 0;
 }
 

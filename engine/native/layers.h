@@ -28,21 +28,19 @@ static void rms_norm(const float *x, const float *weight, int n, int size, float
 }
 
 static void code_rows(void *context, int chunk, int thread) {
-  (void)thread;
   Run *run = context;
-  const int wide = padded(run->inputSize, 16);
-  float normed[wide];
+  float *const normed = run->normed + thread * run->hiddenStride;
   FOR_CHUNK(row, run->numRows) {
     const float *x = run->input + row * run->inputStride;
     if (run->norm) {
-      rms_norm(x, run->norm, wide, run->inputSize, run->model->epsilon, normed);
+      rms_norm(x, run->norm, (int)run->hiddenStride, run->inputSize, run->model->epsilon, normed);
       x = normed;
     }
     code_row(run->linear, x, run->inputSize, &run->codes, row);
   }
 }
 
-/** Codes `size` numbers a row, divided by their root mean square if there is a norm, for the layer. */
+/** Codes `size` numbers a row, divided by their root mean square if there is a norm (hidden rows), for the layer. */
 static void code(Run *run, const Linear *linear, const float *input, size_t stride, int size, const float *norm) {
   run->linear = linear;
   run->input = input;

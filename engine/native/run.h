@@ -4,7 +4,7 @@
 #include "products.h"
 
 enum { BUFFER_HIDDEN, BUFFER_QKV, BUFFER_MIXED, BUFFER_ACT, BUFFER_CODES, BUFFER_SCALES, BUFFER_SUMS, BUFFER_ITEMS,
-       BUFFER_THREAD };
+       BUFFER_NORMED, BUFFER_THREAD };
 
 /** Rows firstRow .. endRow-1 of a span for one KV head. */
 typedef struct {
@@ -21,6 +21,8 @@ typedef struct {
   int numRows;
   int l;
   float *hidden, *qkv, *mixed, *act;
+  /** [threads][hiddenStride]. */
+  float *normed;
   size_t hiddenStride, qkvStride, mixedStride, actStride;
   Codes codes;
   Item *items;

@@ -84,4 +84,4 @@ static int run_step(const Model *m, const Pool *pool, const Step *step, Threads 
   return 0;
 }
 
-const Kernels NAME1(kernels_, ISA) = {STRING1(ISA), run_step};
+const Kernels NAME1(kernels_, ISA) = {STRING1(ISA), NEEDS, run_step};

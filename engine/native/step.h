@@ -2,6 +2,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include "processor.h"
 #include "threads.h"
 
 /** Outputs of a group: one vector of sums. */
@@ -101,6 +102,7 @@ typedef struct Workspace Workspace;
 
 typedef struct {
   const char *name;
+  Features needs;
   /** Returns 0, or 1 without memory; then nothing was written. */
   int (*run)(const Model *, const Pool *, const Step *, Threads *, Workspace *);
 } Kernels;
@@ -110,5 +112,6 @@ void workspace_close(Workspace *);
 /** `size` bytes in `slot`, aligned to 64, with what was there if it was large enough. Null without memory. */
 void *workspace_get(Workspace *, int slot, size_t size);
 
+int kernels_run_on(const Kernels *, const Features *);
 /** Null if the processor cannot run them or this build has none of that name. */
 const Kernels *kernels_named(const char *name);

@@ -8,7 +8,7 @@ napi_value fail(napi_env env, const char *message) {
 }
 
 napi_value undefined(napi_env env) {
-  napi_value value;
+  napi_value value = 0;
   napi_get_undefined(env, &value);
   return value;
 }

@@ -2,15 +2,16 @@
  * The native kernels: the same bits from every instruction set, in every chunking and in every slot; queries and
  * received attention as from the step graph; and errors at the border to C.
  */
+import { mkdirSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { BatchSpan, Runner } from '../../engine/model/batch.ts';
 import { KvPool } from '../../engine/kv/pool.ts';
-import { openRunner } from '../../engine/model/calibrate/processorSpeed.ts';
+import { openRunner } from '../../engine/model/calibrate/threadChoice.ts';
 import { importModel } from '../../engine/model/import/importModel.ts';
 import { kvShape } from '../../engine/model/load/importedModel.ts';
 import { loadAddon } from '../../engine/model/native/addon.ts';
-import type { NativeRunner } from '../../engine/model/native/nativeRunner.ts';
+import { NativeRunner } from '../../engine/model/native/nativeRunner.ts';
 import { nativeFault, selfTestFault } from '../../engine/model/native/selfTest.ts';
 import {
   loadNativeRunner,
@@ -150,6 +151,18 @@ describe('the border to C', () => {
     await runner.dispose();
   });
 
+  test('no more threads run than the kernels can use, with the same results', async () => {
+    const [few, many] = [
+      await open(),
+      await loadNativeRunner(path.join(MODELS, 'gguf-qwen2'), cacheDir, 'int8', { threads: 1000 }),
+    ];
+    expect([few.threads, many.threads]).toEqual([1, 64]);
+    const expected = Float32Array.from(await few.run([spanOf(inOrder, 0, 40)]));
+    expect(await many.run([spanOf(inOrder, 0, 40)])).toEqual(expected);
+    await few.dispose();
+    await many.dispose();
+  });
+
   test('a slot outside the pool is refused', async () => {
     const runner = await open();
     const bad = { ...spanOf(inOrder, 0, 2), newSlots: Int32Array.of(0, 1024) };
@@ -166,12 +179,33 @@ describe('the border to C', () => {
     await expect(runner.run([spanOf(inOrder, 0, 1)])).rejects.toThrow('This is no open engine.');
   });
 
+  test('weights that are gone, or too large for the memory, are told as such', async () => {
+    const model = await importModel({
+      modelDir: path.join(MODELS, 'gguf-qwen2'),
+      cacheDir,
+      precision: 'int8',
+      products: 'native',
+    });
+    const pool = new KvPool(kvShape(model.config, 'int8', model.biased), 64);
+    const gone = { ...model, dir: path.join(folder.dir, 'gone') };
+    expect(() => NativeRunner.create(gone, pool, { threads: 1 })).toThrow(
+      /^The converted weights .*weights\.bin cannot be read: ENOENT/,
+    );
+    // A folder can be read, but not mapped.
+    mkdirSync(path.join(gone.dir, 'weights.bin'), { recursive: true });
+    expect(() => NativeRunner.create(gone, pool, { threads: 1 })).toThrow(
+      `The model needs ${Math.ceil(model.weightsBytes / 1e6)} MB for its weights, but too little memory is left.`,
+    );
+  });
+
   test('a weight file that is missing or too short is refused', () => {
     const shape = Int32Array.of(1, 16, 1, 1, 16, 16, 16, 8, 8, 8);
-    const open = (file: string) => () =>
-      loadAddon().open(file, 'plain', shape, 1e-6, new Float64Array(2 * (19 + 5)), 1);
+    const open = (weights: string | Uint8Array) => () =>
+      loadAddon().open(weights, 'plain', shape, 1e-6, new Float64Array(2 * (19 + 5)), 1);
     expect(open(path.join(folder.dir, 'nothing'))).toThrow('The weight file cannot be mapped into memory.');
-    expect(open(import.meta.filename)).toThrow('A tensor is not in the weight file or is too short.');
+    const short = new Uint8Array(4096);
+    for (const weights of [import.meta.filename, short])
+      expect(open(weights)).toThrow('A tensor is not among the weights or is too short.');
   });
 });
 

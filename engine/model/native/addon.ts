@@ -32,8 +32,9 @@ type StepArguments = [
 export interface Addon {
   /** Names of the kernels that this processor can run, the fastest first. */
   kernels(): string[];
+  /** `weights`: path of the file, or its bytes. */
   open(
-    weightFile: string,
+    weights: string | Uint8Array,
     kernels: string,
     shape: Int32Array,
     epsilon: number,
@@ -42,6 +43,8 @@ export interface Addon {
   ): NativeEngine;
   /** Not during a step. */
   close(engine: NativeEngine): void;
+  /** How many threads compute: at most as many as asked for. */
+  threads(engine: NativeEngine): number;
   bind(engine: NativeEngine, pageSlots: number, arrays: readonly (Int8Array | Float32Array)[]): void;
   step(engine: NativeEngine, args: StepArguments): Promise<void>;
 }

@@ -2,11 +2,13 @@
  * Runs batches in the native kernels: opens the weights, and makes the arrays of a step. Knows slots and positions.
  * Does not know sequences or queues.
  */
+import { t } from '@vscode/l10n';
+import { accessSync, constants } from 'node:fs';
 import path from 'node:path';
 import type { BatchSpan, ReceivedAttention, Runner } from '../batch.ts';
 import type { KvRows } from '../../kv/kvRows.ts';
 import type { KvPool } from '../../kv/pool.ts';
-import { RequestError } from '../../protocol/errors.ts';
+import { reasonOf, RequestError } from '../../protocol/errors.ts';
 import { type ImportedModel, WEIGHT_FILE } from '../load/importedModel.ts';
 import { usesRotations } from '../load/keyBias.ts';
 import { GROUP } from '../load/packedWeights.ts';
@@ -39,8 +41,6 @@ function layerTensors(isBiased: boolean): (string | null)[] {
     'downBias',
   ];
 }
-/** As in threads.h. */
-const MAX_THREADS = 64;
 const MODEL_TENSORS = ['embedding', 'embedding.scales', 'norm', 'head', 'head.scales'];
 
 /** Offsets and lengths of all tensors in the weight file; -1 for one that the model does not have. */
@@ -54,6 +54,36 @@ function tensorPlaces(plan: WeightPlan, numLayers: number): Float64Array {
     for (const name of layerTensors(plan.biased.includes(l))) add(name && `l${l}.${name}`);
   for (const name of MODEL_TENSORS) add(name);
   return Float64Array.from(places);
+}
+
+interface NativeOptions {
+  readonly threads: number;
+  /** Default: the fastest. */
+  readonly kernels?: string;
+  /** Path of the weight file, or its bytes. Default: the file of the model. */
+  readonly weights?: string | Uint8Array;
+}
+
+/** The addon says only what has failed. onnxruntime would be no way out: it needs more memory. */
+function openingError(model: ImportedModel, weights: string | Uint8Array, error: unknown): unknown {
+  if (typeof weights === 'string')
+    try {
+      accessSync(weights, constants.R_OK);
+    } catch (fault) {
+      return new RequestError(
+        'engineFailed',
+        t('The converted weights {0} cannot be read: {1}.', weights, reasonOf(fault)),
+      );
+    }
+  if (!/memory/.test(String(error))) return error;
+  const megabytes = Math.ceil(model.weightsBytes / 1e6);
+  return new RequestError(
+    'engineFailed',
+    t(
+      'The model needs {0} MB for its weights, but too little memory is left. Close other programs, or choose a smaller model.',
+      megabytes,
+    ),
+  );
 }
 
 export class NativeRunner implements Runner {
@@ -77,15 +107,15 @@ export class NativeRunner implements Runner {
   #generation = -1;
   #logits = new Float32Array(0);
 
-  private constructor(model: ImportedModel, pool: KvPool, threads: number, addon: Addon, kernels: string) {
+  private constructor(model: ImportedModel, pool: KvPool, addon: Addon, options: Required<NativeOptions>) {
     const { config, precision, products, tied, biased } = model;
     const plan = planWeights(config, precision, tied, products, biased);
     const bits = (name: string): number => (plan.linears.get(name)!.form === 'packed4' ? 4 : 8);
     const { numLayers, hiddenSize, numHeads, kvHeads, headSize, ffnSize, vocabSize, rmsEps } = config;
     this.#addon = addon;
     this.#engine = addon.open(
-      path.join(model.dir, WEIGHT_FILE),
-      kernels,
+      options.weights,
+      options.kernels,
       Int32Array.of(
         numLayers,
         hiddenSize,
@@ -100,29 +130,32 @@ export class NativeRunner implements Runner {
       ),
       rmsEps,
       tensorPlaces(plan, numLayers),
-      threads,
+      options.threads,
     );
     this.#model = model;
-    this.kernels = kernels;
+    this.kernels = options.kernels;
     this.pool = pool;
     pool.attendsInPlace = true;
-    this.threads = Math.min(threads, MAX_THREADS);
+    this.threads = addon.threads(this.#engine);
     this.vocabSize = vocabSize;
     this.#rope = new RopeTable(config.rope, headSize);
     this.#rotations = usesRotations(biased, 'int8') ? new PoolRotations(pool, this.#rope) : null;
   }
 
   /**
-   * `model` must have the product form `native`, and the pool 8 bits. `kernels`: default: the fastest.
+   * `model` must have the product form `native`, and the pool 8 bits.
    * @throws Error if there is no addon for this platform
+   * @throws RequestError `engineFailed` if the weights cannot be read or do not fit into memory
    */
-  static create(
-    model: ImportedModel,
-    pool: KvPool,
-    { threads, kernels }: { threads: number; kernels?: string },
-  ): NativeRunner {
+  static create(model: ImportedModel, pool: KvPool, options: NativeOptions): NativeRunner {
     const addon = loadAddon();
-    return new NativeRunner(model, pool, threads, addon, kernels ?? addon.kernels()[0]!);
+    const weights = options.weights ?? path.join(model.dir, WEIGHT_FILE);
+    try {
+      const kernels = options.kernels ?? addon.kernels()[0]!;
+      return new NativeRunner(model, pool, addon, { threads: options.threads, kernels, weights });
+    } catch (error) {
+      throw openingError(model, weights, error);
+    }
   }
 
   releaseScratch(): void {}

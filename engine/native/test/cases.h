@@ -6,7 +6,9 @@
 #include <string.h>
 #include "../step.h"
 
-enum { MAX_LAYERS = 3, MAX_SEQUENCES = 3, MAX_LENGTH = 96, MAX_TOKENS = MAX_SEQUENCES * MAX_LENGTH, MAX_BUFFERS = 512 };
+enum { MAX_LAYERS = 3, MAX_SEQUENCES = 3, MAX_BUFFERS = 512 };
+/** Tokens of a sequence, of all together, and at most computed for one that is not long. */
+enum { MAX_LENGTH = 1500, MAX_TOKENS = MAX_SEQUENCES * MAX_LENGTH, MAX_MORE = 48 };
 
 static uint64_t state;
 static uint64_t next_random(void) {
@@ -112,7 +114,8 @@ static Model random_model(void) {
   m.hidden = between(1, isLarge ? 300 : 64);
   m.kvHeads = isWide || percent(60) ? 1 : between(2, 3);
   m.headSize = 4 * (isWide ? between(9, 40) : between(1, 8));
-  m.ffn = between(1, isLarge ? 500 : 96);
+  // Wide rows must not lie on the stack.
+  m.ffn = m.hidden < 8 && percent(10) ? between(130000, 150000) : between(1, isLarge ? 500 : 96);
   m.vocab = between(1, isLarge ? 700 : 80);
   m.heads = m.kvHeads * groups;
   int16_t *embedding = take(sizeof(int16_t) * m.vocab * m.hidden);
@@ -135,24 +138,26 @@ typedef struct {
   int ids[MAX_TOKENS], positions[MAX_TOKENS];
   /** Of each sequence: its length, how many tokens are another's, which one, and the tokens. */
   int lengths[MAX_SEQUENCES], forks[MAX_SEQUENCES], parents[MAX_SEQUENCES], tokens[MAX_SEQUENCES][MAX_LENGTH];
-  /** [MAX_LENGTH][headSize / 2], of each position. */
+  /** [longest][headSize / 2], of each position. */
   float *cos, *sin;
 } Text;
 
 static void random_text(Text *text, const Model *m) {
-  const int half = m->headSize / 2;
+  const int half = m->headSize / 2, isLong = m->hidden <= 64 && m->ffn < 200 && percent(1);
+  int longest = 0;
   text->numTokens = 0;
   text->numSequences = percent(50) ? 1 : between(2, MAX_SEQUENCES);
-  text->cos = random_floats(MAX_LENGTH * half, MAX_LENGTH * half, 1, 0);
-  text->sin = random_floats(MAX_LENGTH * half, MAX_LENGTH * half, 1, 0);
   for (int s = 0; s < text->numSequences; s++) {
     const int isForked = s > 0 && percent(40), parent = isForked ? below(s) : 0;
-    const int most = text->lengths[parent] < MAX_LENGTH / 2 ? text->lengths[parent] : MAX_LENGTH / 2;
+    const int most = text->lengths[parent] < MAX_LENGTH - MAX_MORE ? text->lengths[parent] : MAX_LENGTH - MAX_MORE;
     const int fork = isForked ? between(1, most) : 0;
-    const int more = percent(8) && m->hidden <= 64 ? between(1, MAX_LENGTH / 2) : between(1, 10);
+    const int more = isLong && s == 0                  ? between(1000, 1300)
+                     : percent(8) && m->hidden <= 64 ? between(1, MAX_MORE)
+                                                     : between(1, 10);
     text->parents[s] = parent;
     text->forks[s] = fork;
     text->lengths[s] = fork + more;
+    if (fork + more > longest) longest = fork + more;
     for (int i = 0; i < fork; i++) text->tokens[s][i] = text->tokens[parent][i];
     for (int i = fork; i < fork + more; i++) {
       const int token = text->numTokens++;
@@ -161,4 +166,6 @@ static void random_text(Text *text, const Model *m) {
       text->ids[token] = below(m->vocab);
     }
   }
+  text->cos = random_floats(longest * half, longest * half, 1, 0);
+  text->sin = random_floats(longest * half, longest * half, 1, 0);
 }
