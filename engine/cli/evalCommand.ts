@@ -13,7 +13,7 @@ import {
   logProbabilities,
   noDivergence,
 } from '../model/calibrate/measurement.ts';
-import { openRunner } from '../model/calibrate/processorSpeed.ts';
+import { openRunner } from '../model/calibrate/threadChoice.ts';
 import { importModel } from '../model/import/importModel.ts';
 import { type ImportedModel, kvShape } from '../model/load/importedModel.ts';
 import { RopeTable } from '../model/runtime/rope.ts';

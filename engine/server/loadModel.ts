@@ -8,7 +8,7 @@ import { DiskTier } from '../kv/disk/diskTier.ts';
 import { notWritable } from '../kv/snapshots.ts';
 import { nativeFault } from '../model/native/selfTest.ts';
 import { laneCrossover } from '../model/calibrate/laneCrossover.ts';
-import { openRunner } from '../model/calibrate/processorSpeed.ts';
+import { openRunner } from '../model/calibrate/threadChoice.ts';
 import { importModel } from '../model/import/importModel.ts';
 import { type ImportedModel, kvShape, usualKv } from '../model/load/importedModel.ts';
 import type { Runner } from '../model/batch.ts';

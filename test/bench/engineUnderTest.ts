@@ -14,7 +14,7 @@ import { importModel } from '../../engine/model/import/importModel.ts';
 import { laneCrossover } from '../../engine/model/calibrate/laneCrossover.ts';
 import { nativeFault } from '../../engine/model/native/selfTest.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
-import { openRunner } from '../../engine/model/calibrate/processorSpeed.ts';
+import { openRunner } from '../../engine/model/calibrate/threadChoice.ts';
 import { divideBudget } from '../../engine/core/memoryBudget.ts';
 import { planWeights } from '../../engine/model/load/weightPlan.ts';
 import type { Priority } from '../../engine/protocol/tasks.ts';

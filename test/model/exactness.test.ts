@@ -17,7 +17,7 @@ import type { EngineOptions } from '../../engine/core/engineOptions.ts';
 import { type ImportedModel, kvShape, usualKv } from '../../engine/model/load/importedModel.ts';
 import { importModel } from '../../engine/model/import/importModel.ts';
 import type { Runner } from '../../engine/model/batch.ts';
-import { openRunner } from '../../engine/model/calibrate/processorSpeed.ts';
+import { openRunner } from '../../engine/model/calibrate/threadChoice.ts';
 import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import type { Precision } from '../../engine/protocol/tasks.ts';
 import { CopyPrior } from '../../engine/text/copy/copyPrior.ts';

@@ -14,7 +14,7 @@ import { type ImportedModel, kvShape, readKeyBiases } from '../../../engine/mode
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { RopeTable } from '../../../engine/model/runtime/rope.ts';
 import type { Runner } from '../../../engine/model/batch.ts';
-import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
+import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';
 
 /** Tokens per chunk when a context is computed. */

@@ -14,7 +14,7 @@ import {
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import type { Runner } from '../../../engine/model/batch.ts';
-import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
+import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
 import type { KvPrecision } from '../../../engine/protocol/tasks.ts';
 
 export interface WindowCost {

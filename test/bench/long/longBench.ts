@@ -16,7 +16,7 @@ import { Engine } from '../../../engine/core/engine.ts';
 import { type ImportedModel, kvShape } from '../../../engine/model/load/importedModel.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import type { Runner } from '../../../engine/model/batch.ts';
-import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
+import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { Layout } from '../../../engine/text/prompt/layout.ts';
 import { ModelText } from '../../../engine/text/format/modelText.ts';

@@ -9,7 +9,7 @@ import type { TokenRange } from '../../../engine/kv/laneIds.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape } from '../../../engine/model/load/importedModel.ts';
 import type { Runner } from '../../../engine/model/batch.ts';
-import { openRunner } from '../../../engine/model/calibrate/processorSpeed.ts';
+import { openRunner } from '../../../engine/model/calibrate/threadChoice.ts';
 import type { ChatMessage } from '../../../engine/protocol/tasks.ts';
 import { Sequence } from '../../../engine/sequence/sequence.ts';
 import { prepareChat } from '../../../engine/tasks/chatTask.ts';

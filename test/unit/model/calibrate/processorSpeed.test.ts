@@ -1,66 +1,11 @@
-/** The number of threads: which are measured, which is taken, and that it is measured once. */
-import { mkdtempSync, readFileSync, writeFileSync, existsSync, readdirSync, rmSync } from 'node:fs';
+/** The form of 8-bit weights: which is taken, and that it is measured once. */
+import { mkdtempSync, readFileSync, existsSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir, availableParallelism } from 'node:os';
 import path from 'node:path';
 import { expect, test, onTestFinished } from 'vitest';
 import { loadOnnxruntime, isNarrow, blockRowMultiple } from '../../../../engine/model/runtime/onnxSession.ts';
-import {
-  bestOf,
-  candidates,
-  chooseThreads,
-  measureSpeed,
-  type Speed,
-  faster,
-  productForm,
-} from '../../../../engine/model/calibrate/processorSpeed.ts';
+import { faster, productForm } from '../../../../engine/model/calibrate/processorSpeed.ts';
 import { measuredOnce } from '../../../../engine/model/calibrate/measurement.ts';
-
-const speeds = (...entries: [number, number, number][]) =>
-  new Map(entries.map(([threads, decodeMs, promptMs]): [number, Speed] => [threads, { decodeMs, promptMs }]));
-
-test('candidates are all numbers on a small machine, and shares of a large one', () => {
-  expect(candidates(1)).toEqual([1]);
-  expect(candidates(4)).toEqual([2, 3, 4]);
-  expect(candidates(8)).toEqual([2, 3, 4, 6, 8]);
-  expect(candidates(16)).toEqual([4, 6, 8, 12, 16]);
-});
-
-test('the fewest threads that are nearly the best for decode and prefill are chosen', () => {
-  // Decoding is as fast with 2, prompts need 4, and 8 gain little more.
-  expect(bestOf(speeds([2, 10, 40], [4, 10, 20], [8, 10, 19.5]))).toBe(4);
-  // Slow cores hold the fast ones up.
-  expect(bestOf(speeds([4, 10, 20], [8, 14, 24]))).toBe(4);
-  expect(bestOf(speeds([2, 20, 40], [4, 10, 20], [8, 8, 12]))).toBe(8);
-});
-
-test('the thread count is measured once per machine; a foreign or invalid file is replaced', async () => {
-  const folder = mkdtempSync(path.join(tmpdir(), 'threads-'));
-  const measured: number[] = [];
-  const measure = async (_: unknown, threads: number): Promise<Speed> => {
-    measured.push(threads);
-    return { decodeMs: Math.abs(threads - 6) + 1, promptMs: 1 };
-  };
-  expect(await chooseThreads(null as never, folder, measure, 8)).toBe(6);
-  expect(measured).toEqual([2, 3, 4, 6, 8]);
-  expect(await chooseThreads(null as never, folder, measure, 8)).toBe(6);
-  expect(measured.length).toBe(5);
-  expect(await chooseThreads(null as never, folder, measure, 12)).toBe(6);
-  expect(measured.length).toBe(10);
-  const file = path.join(folder, 'threads.json');
-  writeFileSync(file, readFileSync(file, 'utf8').replace('"threads":6', '"threads":600'));
-  expect(await chooseThreads(null as never, folder, measure, 12)).toBe(6);
-  expect(measured.length).toBe(15);
-  writeFileSync(file, '{');
-  expect(await chooseThreads(null as never, folder, measure, 12)).toBe(6);
-  expect(await chooseThreads(null as never, '/nowhere/at/all', measure, 12)).toBe(6);
-  expect(await chooseThreads(null as never, folder, measure, 2)).toBe(2);
-});
-
-test('the number of threads is measured with the real runtime', async () => {
-  const { decodeMs, promptMs } = await measureSpeed(await loadOnnxruntime(), 2);
-  expect(decodeMs).toBeGreaterThan(0);
-  expect(promptMs).toBeGreaterThan(0);
-});
 
 function newFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), 'products-'));
