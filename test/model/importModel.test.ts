@@ -686,6 +686,23 @@ describe('cache folder', () => {
     expect(keys()).toEqual([float.key, elsewhere.key, fourth.key].sort());
   });
 
+  test('imports for the native kernels and for onnxruntime replace each other once nothing uses them', async () => {
+    const cacheDir = fresh();
+    const load = (products: 'native' | 'rows' | 'narrow') => importModel({ ...options(cacheDir), products });
+    const keys = () => readdirSync(cacheDir).sort();
+    const [rows, narrow] = [await load('rows'), await load('narrow')];
+    expect(keys()).toEqual([rows.key, narrow.key].sort());
+    writeFileSync(path.join(rows.dir, `used-by-${process.ppid}`), '');
+    const native = await load('native');
+    expect(keys()).toEqual([rows.key, native.key].sort());
+    // The other process has ended.
+    rmSync(path.join(rows.dir, `used-by-${process.ppid}`));
+    expect(await load('native')).toEqual({ ...native, imported: false });
+    expect(keys()).toEqual([native.key]);
+    expect((await load('narrow')).key).toBe(narrow.key);
+    expect(keys()).toEqual([narrow.key]);
+  });
+
   test('files left by a crash do no harm', async () => {
     const cacheDir = fresh();
     // No process has this id, because the kernel's limit is 2^22.

@@ -186,15 +186,18 @@ interface ImportRecord {
   /** Layers with a large key bias. Recorded, because it follows from the weights only. */
   readonly biased: readonly number[];
   readonly precision: Precision;
-  /** Recorded, because machines with other forms may share the folder. Rows and blocks replace each other. */
+  /** Recorded, because machines with other forms may share the folder. */
   readonly products: ProductForm;
   /** The model folder. A newer entry of the same folder replaces this one. */
   readonly source: string;
 }
 
-/** Entries of one kind replace each other (see ImportRecord). */
-function kindOf(products: unknown): unknown {
-  return products === 'blocks' ? 'rows' : products;
+/**
+ * Whether an entry in one form replaces one of the same folder in another form. For onnxruntime, an older machine that
+ * shares the folder may need `narrow` beside another form. The native form is the same on all machines.
+ */
+function replaces(form: ProductForm, older: unknown): boolean {
+  return form === 'native' || older === 'native' || (form === 'narrow') === (older === 'narrow');
 }
 
 /** Fills the folder of a cache entry. Returns the hash of the tensors. */
@@ -274,13 +277,12 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
         }),
       };
     });
-    if (!entry.reused)
-      await removeEntries(
-        cacheDir,
-        key,
-        (older) =>
-          older.source === source && older.precision === precision && kindOf(older.products) === kindOf(products),
-      );
+    // Also if nothing was imported: another process may have used an entry until now.
+    await removeEntries(
+      cacheDir,
+      key,
+      (older) => older.source === source && older.precision === precision && replaces(products, older.products),
+    );
     const { contentHash, tied, biased } = entry.value;
     const plan = planWeights(model.config, precision, tied, products, biased);
     return {
