@@ -63,7 +63,7 @@ const COMMANDS = {
   },
   summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
   eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' } },
-  inspect: { model: { type: 'string' }, json: { type: 'boolean' } },
+  inspect: { model: { type: 'string' }, onnx: { type: 'boolean' }, json: { type: 'boolean' } },
 } as const satisfies Record<string, Options>;
 export const OPTIONS: Record<string, Options> = COMMANDS;
 type Command = keyof typeof COMMANDS;

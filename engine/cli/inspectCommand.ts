@@ -13,14 +13,17 @@ export async function inspect(line: CommandLine): Promise<number> {
   const [folder, named] = [line.positionals[0], text(line, 'model')];
   if (folder !== undefined && named !== undefined)
     throw new UsageError('inspect: name one model folder, alone or with --model');
-  const { model, ...found } = await inspectFolder(modelDirOf(folder ?? named));
+  const { model, ...found } = await inspectFolder(modelDirOf(folder ?? named), line.values.onnx !== true);
   // When the budget is chosen, the weights are in memory already.
   const { availableBytes, ...machine } = memoryReading(0);
   const budget = wantedBytes(0, {
     ...machine,
     availableBytes: Math.max(0, availableBytes - found.residentBytes.int8),
   });
-  const cache = cacheReach(model.config, budget, MAX_KEPT_BYTES, mostWanted(0, machine.totalBytes));
+  const cache = cacheReach(model.config, budget, MAX_KEPT_BYTES, {
+    mostBytes: mostWanted(0, machine.totalBytes),
+    hasOneLane: model.isNative,
+  });
   if (line.json) {
     printJson({ type: 'model', ...model, ...found, cache });
     return 0;

@@ -169,12 +169,10 @@ export async function withRemedy(line: CommandLine, error: unknown): Promise<unk
   // The message already says how much memory is enough.
   if (code === 'outOfMemory') return new RequestError(code, message);
   if (code !== 'diskFull' && code !== 'writeFailed') return error;
-  const { modelDir, contextTokens = Number.POSITIVE_INFINITY } = loadOptionsOf(line);
-  const { model } = await inspectFolder(modelDir);
-  return new RequestError(
-    code,
-    `${message} ${remedyFor(code, model.config, Math.min(contextTokens, model.config.contextTokens))}`,
-  );
+  const { modelDir, native, contextTokens = Number.POSITIVE_INFINITY } = loadOptionsOf(line);
+  const { model } = await inspectFolder(modelDir, native);
+  const numTokens = Math.min(contextTokens, model.config.contextTokens);
+  return new RequestError(code, `${message} ${remedyFor(code, model.config, numTokens, model.isNative)}`);
 }
 
 /** Replaces the names of settings of the editor by names of options. */
@@ -186,8 +184,13 @@ function inOptions(message: string): string {
 }
 
 /** What the user can do about an error of the disk. @param numTokens of the longest text */
-export function remedyFor(code: 'diskFull' | 'writeFailed', config: ModelConfig, numTokens: number): string {
-  const needed = bytes(leastBudget(config, numTokens, 0));
+export function remedyFor(
+  code: 'diskFull' | 'writeFailed',
+  config: ModelConfig,
+  numTokens: number,
+  hasOneLane: boolean,
+): string {
+  const needed = bytes(leastBudget(config, numTokens, 0, { hasOneLane }));
   const whole = `with --max-bytes of about ${needed}, a text of up to ${count(numTokens)} tokens fits in memory`;
   if (code === 'diskFull') return `--kv-cache-dir uses up to ${bytes(MAX_KEPT_BYTES)} of disk; ${whole}.`;
   return `Leave out --kv-cache-dir: ${whole}.`;

@@ -170,7 +170,7 @@ export interface DividedBudget {
  *
  * Just below a step, rows get no more than just above it, so a larger budget never holds fewer rows. There a part of
  * the budget stays unused: up to 29%, or half of it if there is no scratch yet. The result depends on the arguments
- * alone, so a budget has the same limit after a restart.
+ * alone, so a budget has the same limit after a restart. `scratchBytesPerToken`: 0 for a runner with one lane.
  */
 export function divideBudget(
   maxBytes: number,
@@ -178,6 +178,8 @@ export function divideBudget(
   maxContext: number,
   mostBytes = maxBytes,
 ): DividedBudget {
+  // The one lane of the native kernels has no limit.
+  if (scratchBytesPerToken === 0) return { prefillTokens: maxContext, rowBytes: maxBytes };
   const steps = [{ from: 0, tokens: 0, bytes: 0 }];
   for (let rows = prefillRows(1); steps.at(-1)!.from <= mostBytes; rows *= 2) {
     const tokens = Math.min(maxContext, prefillTokensIn(rows));
@@ -219,7 +221,7 @@ const USUAL_TOKENS = 8192;
 
 /**
  * Bytes of the KV cache during the prefill of USUAL_TOKENS tokens, or of the whole context if shorter: its rows and the
- * float32 scratch of the prefill lane, under the largest budget.
+ * float32 scratch of the prefill lane (0 bytes if there is none), under the largest budget.
  */
 export function cacheBytesAtWork(bytesPerToken: number, scratchBytesPerToken: number, contextTokens: number): number {
   const tokens = Math.min(USUAL_TOKENS, contextTokens);
@@ -271,8 +273,10 @@ export class MemoryDivision {
 
   #division(maxBytes: number): DividedBudget {
     const { runner, prefillBytesPerToken: perToken = 0, prefillTokens, maxContext } = this.#options;
-    if (perToken === 0) return { prefillTokens: runner.hasOneLane ? maxContext : 0, rowBytes: maxBytes };
-    if (prefillTokens === undefined) return divideBudget(maxBytes, perToken, maxContext, this.mostBytes);
+    // A float32 pool has only the paged lane.
+    if (perToken === 0 && !runner.hasOneLane) return { prefillTokens: 0, rowBytes: maxBytes };
+    if (prefillTokens === undefined || perToken === 0)
+      return divideBudget(maxBytes, perToken, maxContext, this.mostBytes);
     return { prefillTokens, rowBytes: maxBytes - scratchRows(prefillTokens) * perToken };
   }
 }

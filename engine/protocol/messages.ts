@@ -20,7 +20,7 @@ import type {
   Usage,
 } from './tasks.ts';
 
-export const PROTOCOL_VERSION = 8;
+export const PROTOCOL_VERSION = 9;
 
 /**
  * Replaces [start, end) by `text`. Offsets are of the text before the first edit of the message. Edits are ordered from
@@ -140,8 +140,8 @@ export type HostMessage =
   | { type: 'countTokens'; requestId: string; docId: string }
   /** The size of a question's prompt, part by part, without running it. */
   | { type: 'measure'; requestId: string; task: ChatTask | SummarizeTask; sampling?: SamplingParams }
-  /** Describes a model folder without loading it. Needs no model. */
-  | { type: 'inspect'; requestId: string; modelDir: string }
+  /** Describes a model folder without loading it. Needs no model. `native`: as in LoadOptions; sizes depend on it. */
+  | { type: 'inspect'; requestId: string; modelDir: string; native?: boolean }
   /**
    * Memory, processors and battery of this machine. Needs no model. Lists the GPUs, which may take a second, unless
    * `graphics` is false. `speed`: also measures how fast memory is read.

@@ -60,7 +60,7 @@ export class AssistantServer {
 
   handle(message: HostMessage): void {
     // Needs no model, so it does not wait for a load.
-    if (message.type === 'inspect') return void this.#inspect(message.requestId, message.modelDir);
+    if (message.type === 'inspect') return void this.#inspect(message);
     if (this.#held) {
       // The running load is not needed any more, and an import may take minutes.
       if (message.type === 'load' || message.type === 'unload' || message.type === 'shutdown')
@@ -245,9 +245,9 @@ export class AssistantServer {
 
   // --- answers -------------------------------------------------------------------
 
-  async #inspect(requestId: string, modelDir: string): Promise<void> {
+  async #inspect({ requestId, modelDir, native }: Extract<HostMessage, { type: 'inspect' }>): Promise<void> {
     try {
-      const { model: _, ...found } = await inspectFolder(modelDir);
+      const { model: _, ...found } = await inspectFolder(modelDir, native);
       this.#reply(requestId, { kind: 'inspected', model: found });
     } catch (error) {
       this.#emitError(requestId, error);

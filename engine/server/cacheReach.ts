@@ -37,20 +37,23 @@ interface CodecReach extends Pick<StoredForm, 'codec' | 'bytesPerToken'> {
   storedTokens: number;
 }
 
-/**
- * @param diskBytes disk limit for rows that do not fit in memory
- * @param mostBytes the highest budget under the same settings; it sets the size of the prefill scratch (see
- * divideBudget)
- */
+interface ReachOptions {
+  /** The highest budget under the same settings. It sets the size of the prefill scratch (see divideBudget). */
+  readonly mostBytes?: number;
+  /** The native kernels compute, which have no scratch. */
+  readonly hasOneLane?: boolean;
+}
+
+/** @param diskBytes disk limit for rows that do not fit in memory */
 export function cacheReach(
   config: ModelConfig,
   budgetBytes: number,
   diskBytes: number,
-  mostBytes = budgetBytes,
+  { mostBytes = budgetBytes, hasOneLane = false }: ReachOptions = {},
 ): CacheReach {
   const shape = kvShape(config, 'int8');
   const { numLayers, kvHeads, headSize } = shape;
-  const scratchBytes = scratchBytesPerToken(shape);
+  const scratchBytes = hasOneLane ? 0 : scratchBytesPerToken(shape);
   const { prefillTokens, rowBytes } = divideBudget(budgetBytes, scratchBytes, config.contextTokens, mostBytes);
   const keeps = Snapshots.fitUnder(budgetBytes, shape);
   const kernelBytes = diskBytes > 0 ? sketchingBytes(shape) : 0;
@@ -94,23 +97,28 @@ export function cacheReach(
  * The budgets that are enough for texts of `numTokens`.
  * @param diskBytes see cacheReach. 0 means that nothing is read in parts.
  */
-export function needsOf(config: ModelConfig, numTokens: number, diskBytes: number): Needs {
+export function needsOf(config: ModelConfig, numTokens: number, diskBytes: number, hasOneLane = false): Needs {
   return {
     numTokens,
-    whole: leastBudget(config, numTokens, diskBytes, true),
-    inParts: leastBudget(config, numTokens, diskBytes || USUAL_DISK),
+    whole: leastBudget(config, numTokens, diskBytes, { isWhole: true, hasOneLane }),
+    inParts: leastBudget(config, numTokens, diskBytes || USUAL_DISK, { hasOneLane }),
     spills: diskBytes > 0,
   };
 }
 
 /**
- * The smallest budget in bytes, exact to about 1.6%, with which a context of `numTokens` fits. `whole`: not in parts.
+ * The smallest budget in bytes, exact to about 1.6%, with which a context of `numTokens` fits. `isWhole`: not in parts.
  * Searches from above, because more tokens may fit in a slightly smaller budget, which has smaller parts.
  */
-export function leastBudget(config: ModelConfig, numTokens: number, diskBytes: number, whole = false): number {
+export function leastBudget(
+  config: ModelConfig,
+  numTokens: number,
+  diskBytes: number,
+  { isWhole = false, hasOneLane = false } = {},
+): number {
   const reaches = (budgetBytes: number): boolean => {
-    const { poolTokens, sketchedTokens } = cacheReach(config, budgetBytes, diskBytes);
-    return Math.max(poolTokens, whole ? 0 : sketchedTokens) >= numTokens;
+    const { poolTokens, sketchedTokens } = cacheReach(config, budgetBytes, diskBytes, { hasOneLane });
+    return Math.max(poolTokens, isWhole ? 0 : sketchedTokens) >= numTokens;
   };
   let high = 1e6;
   while (!reaches(high)) high *= 2;

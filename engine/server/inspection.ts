@@ -4,6 +4,7 @@
  */
 import { type ModelInspection, inspectModel } from '../model/import/importModel.ts';
 import { cacheBytesAtWork } from '../core/memoryBudget.ts';
+import { nativeFault } from '../model/native/selfTest.ts';
 import { ModelFolder } from '../model/load/modelFolder.ts';
 import type { InspectedModel } from '../protocol/stats.ts';
 import type { Precision } from '../protocol/tasks.ts';
@@ -16,9 +17,12 @@ export interface FolderInspection extends InspectedModel {
   readonly model: Omit<ModelInspection, 'tokens'>;
 }
 
-/** @throws RequestError `modelInvalid` or `modelUnsupported`, with the reason in one sentence */
-export async function inspectFolder(modelDir: string): Promise<FolderInspection> {
-  const { tokens, ...model } = await inspectModel(modelDir);
+/**
+ * `mayBeNative`: see LoadOptions.native.
+ * @throws RequestError `modelInvalid` or `modelUnsupported`, with the reason in one sentence
+ */
+export async function inspectFolder(modelDir: string, mayBeNative = true): Promise<FolderInspection> {
+  const { tokens, ...model } = await inspectModel(modelDir, mayBeNative && (await nativeFault()) === null);
   const folder = await ModelFolder.open(modelDir);
   await checkTokenizer(folder);
   const template = await ChatTemplate.inspect(folder);
@@ -28,14 +32,15 @@ export async function inspectFolder(modelDir: string): Promise<FolderInspection>
   );
   const manifest = withoutFaulty(promised, { chat: template.fault });
   const { residentBytes, kvBytesPerToken, contextTokens } = model;
-  // KV rows are float32 only with float32 weights. Rows of the scratch are always float32.
-  const atWork = (precision: Precision) =>
-    residentBytes[precision] +
-    cacheBytesAtWork(
-      kvBytesPerToken[precision === 'float32' ? 'float32' : 'int8'],
-      kvBytesPerToken.float32,
-      contextTokens,
+  // Rows are float32 only with float32 weights. Then they need no scratch, which has float32 rows.
+  const atWork = (precision: Precision) => {
+    const isCoded = precision !== 'float32';
+    const scratchBytes = isCoded && !model.isNative ? kvBytesPerToken.float32 : 0;
+    return (
+      residentBytes[precision] +
+      cacheBytesAtWork(kvBytesPerToken[isCoded ? 'int8' : 'float32'], scratchBytes, contextTokens)
     );
+  };
   return {
     modelDir,
     name: manifest.name,

@@ -185,8 +185,9 @@ export class LoadedModel {
   }
 
   #memoryNeeds(): Needs {
-    const { imported, info, options, disk } = this.#parts;
-    const needs = needsOf(imported.config, info.contextTokens, disk.tier ? (options.disk?.maxBytes ?? 0) : 0);
+    const { imported, info, options, disk, runner } = this.#parts;
+    const diskBytes = disk.tier ? (options.disk?.maxBytes ?? 0) : 0;
+    const needs = needsOf(imported.config, info.contextTokens, diskBytes, runner.hasOneLane);
     // If the disk failed, no setting allows reading in parts.
     return disk.fault === null ? needs : { ...needs, inParts: needs.whole };
   }

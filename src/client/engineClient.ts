@@ -116,12 +116,16 @@ export class EngineClient {
     });
   }
 
-  /** Reads a model folder. Starts the engine but loads no model. Rejects with the reason why the model cannot run. */
-  async inspect(modelDir: string): Promise<InspectedModel> {
+  /**
+   * Reads a model folder. Starts the engine but loads no model. `native`: as in LoadOptions. Rejects with the reason why
+   * the model cannot run.
+   */
+  async inspect(modelDir: string, native: boolean): Promise<InspectedModel> {
     return this.#use(async () => {
       await this.#lifecycle.open();
       const connection = this.#lifecycle.connected();
-      return (await connection.ask('inspected', (requestId) => ({ type: 'inspect', requestId, modelDir }))).model;
+      return (await connection.ask('inspected', (requestId) => ({ type: 'inspect', requestId, modelDir, native })))
+        .model;
     });
   }
 

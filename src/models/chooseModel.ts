@@ -68,7 +68,11 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
   // An engine that is down for good is restarted: its message advises choosing another model.
   const { state } = host.client;
   if (state.kind === 'failed' && !state.retry) await host.client.stop(vscode.l10n.t('the engine was restarted'));
-  await Promise.all([inspectAll(candidates, known, host, () => open, refresh), describeMachine(known, host, refresh)]);
+  const { native } = settings.current;
+  await Promise.all([
+    inspectAll(candidates, known, host, native, () => open, refresh),
+    describeMachine(known, host, refresh),
+  ]);
   if (!open) return;
   pick.busy = false;
   pick.title = titleOf(...summary(known));
@@ -98,6 +102,7 @@ async function inspectAll(
   candidates: Candidate[],
   { models }: Known,
   host: EngineHost,
+  native: boolean,
   wanted: () => boolean,
   refresh: () => void,
 ): Promise<void> {
@@ -105,7 +110,7 @@ async function inspectAll(
     if (!wanted()) return;
     models.set(
       candidate,
-      await host.client.inspect(candidate.modelDir).catch((error: unknown) => ({ reason: messageOf(error) })),
+      await host.client.inspect(candidate.modelDir, native).catch((error: unknown) => ({ reason: messageOf(error) })),
     );
     refresh();
   }

@@ -73,7 +73,7 @@ export async function browseForModel(host: EngineHost, settings: Settings): Prom
     })) ?? [];
   if (!folder) return;
   try {
-    const { name } = await host.client.inspect(folder.fsPath);
+    const { name } = await host.client.inspect(folder.fsPath, settings.current.native);
     await useModel(folder.fsPath, name, host, settings);
   } catch (error) {
     const again = vscode.l10n.t('Choose Another…');

@@ -340,7 +340,7 @@ test('property: of two similar budgets the higher one has no less memory for row
 test('doubling the scratch memory does not change the number of rows in the pool', () => {
   // A model of 1.5 billion parameters. Its scratch has 2,047 tokens from 470 MB on.
   const config = { ...LONG, numLayers: 28, kvHeads: 2, headSize: 128, contextTokens: 32_768 };
-  const tokensUnder = (maxBytes: number): number => cacheReach(config, maxBytes, 0, 8e9).poolTokens;
+  const tokensUnder = (maxBytes: number): number => cacheReach(config, maxBytes, 0, { mostBytes: 8e9 }).poolTokens;
   expect(
     [469e6, 470e6].map((maxBytes) =>
       mostPrefillTokens(maxBytes, scratchBytesPerToken(kvShape(config, 'int8')), 32_768, 8e9),
@@ -393,6 +393,14 @@ test('the lane limit stays the same while other programs take and return memory,
   expect(new MemoryBudget(0, { ...reading(1e9), totalBytes: 1e9 }, 0).most).toBe(0.6e9);
 });
 
+async function snapshotsOf(shape: KvShape): Promise<EngineOptions['snapshots']> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-reach-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const log = (): void => {};
+  const disk = await DiskTier.open(folder, 1e8, log);
+  return { disk, codec: codecNamed('int8', shape, null), modelKey: 'fake', log };
+}
+
 test.each([
   { rows: 2344, numPrefill: 1023, which: 'whose scratch takes more than a quarter' },
   { rows: 2246, numPrefill: 511, which: 'with unused memory, because the next limit doubles the scratch' },
@@ -400,23 +408,38 @@ test.each([
   const shape = kvShape(LONG, 'int8');
   // Counted in scratch rows.
   const [budget, mostBytes] = [rows, 4688].map((each) => each * scratchBytesPerToken(shape)) as [number, number];
-  const reach = cacheReach(LONG, budget, 0, mostBytes);
+  const reach = cacheReach(LONG, budget, 0, { mostBytes });
   expect(reach.workBytes).toBe(scratchRows(numPrefill) * scratchBytesPerToken(shape) + Snapshots.bufferBytes(shape));
   expect(reach.poolTokens).toBeLessThan(cacheReach(LONG, budget, 0).poolTokens);
-  const folder = await mkdtemp(path.join(tmpdir(), 'kvasir-reach-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
-  const log = (): void => {};
   const { engine } = opened({
     shape,
     maxBytes: budget,
     mostBytes,
     maxContext: LONG.contextTokens,
-    snapshots: {
-      disk: await DiskTier.open(folder, 1e8, log),
-      codec: codecNamed('int8', shape, null),
-      modelKey: 'fake',
-      log,
-    },
+    snapshots: await snapshotsOf(shape),
+  });
+  const [fits, tooLong] = [0, 1].map((more) =>
+    ask(engine, tokens(reach.poolTokens + more, 1), { prefillTokens: reach.poolTokens, maxTokens: 0 }),
+  );
+  await drain(engine, budget);
+  expect([fits!.ended, tooLong!.ended]).toEqual(['length', 'outOfMemory']);
+});
+
+test('cacheReach reports what fits into an engine of the native kernels, to a page: they have no scratch', async () => {
+  const shape = kvShape(LONG, 'int8');
+  const budget = 2344 * scratchBytesPerToken(shape);
+  const reach = cacheReach(LONG, budget, 0, { hasOneLane: true });
+  expect(reach.workBytes).toBe(Snapshots.bufferBytes(shape));
+  expect(reach.poolTokens).toBeGreaterThan(cacheReach(LONG, budget, 0).poolTokens);
+  expect(leastBudget(LONG, 60_000, 0, { hasOneLane: true })).toBeLessThan(leastBudget(LONG, 60_000, 0));
+  const pool = new KvPool(shape, 0);
+  const { engine } = opened({
+    pool,
+    runner: Object.assign(new LaneRunner(pool), { hasOneLane: true }),
+    prefillBytesPerToken: 0,
+    maxBytes: budget,
+    maxContext: LONG.contextTokens,
+    snapshots: await snapshotsOf(shape),
   });
   const [fits, tooLong] = [0, 1].map((more) =>
     ask(engine, tokens(reach.poolTokens + more, 1), { prefillTokens: reach.poolTokens, maxTokens: 0 }),

@@ -30,7 +30,7 @@ const QUESTION_TOKENS = (await Tokenizer.load('model')).encode(FILE).length + 70
  * Budgets that read the file whole but without memory for the disk tier; in parts, if a spill file is allowed; and not
  * at all.
  */
-const WHOLE = 1e5 * Math.ceil(leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9, true) / 0.9e5);
+const WHOLE = 1e5 * Math.ceil(leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9, { isWhole: true }) / 0.9e5);
 const IN_PARTS = 1.1 * leastBudget(BUILT_IN.config, QUESTION_TOKENS, 1e9);
 const TOO_LITTLE = IN_PARTS / 4;
 
@@ -326,7 +326,7 @@ test('a folder that cannot be written is not reported as a disk that is switched
       ` Raise kvasir\\.cache\\.maxBytes or send less text: about ([\\d.]+) MB are enough for ${BUILT_IN.contextTokens} tokens\\.$`,
     ).exec(String(refused)) ?? [];
   // The figure is rounded up to two digits.
-  const least = leastBudget(BUILT_IN.config, BUILT_IN.contextTokens, 0, true);
+  const least = leastBudget(BUILT_IN.config, BUILT_IN.contextTokens, 0, { isWhole: true });
   expect((Number(figure) * 1e6) / least).toBeGreaterThanOrEqual(1);
   expect((Number(figure) * 1e6) / least).toBeLessThan(1.1);
   await close();

@@ -47,6 +47,8 @@ export interface ModelInspection {
   readonly tied: boolean;
   readonly contextTokens: number;
   readonly vocabSize: number;
+  /** Whether the sizes are those for the native kernels; in float32 they are always for onnxruntime. */
+  readonly isNative: boolean;
   /** Size of the weight file, by precision. */
   readonly weightsBytes: Readonly<Record<Precision, number>>;
   /**
@@ -127,16 +129,17 @@ function checkTokenizer({ tokenizerText, config }: OpenModel): ReadonlySet<strin
 
 /**
  * Describes a model folder without importing it. Reads no tensors, except the embedding and a head that may be a copy
- * of it.
+ * of it. `mayBeNative`: the native kernels can be used here.
  * @throws RequestError with the first reason why the model cannot be loaded. Tensor values are not checked.
  */
-export async function inspectModel(modelDir: string): Promise<ModelInspection> {
+export async function inspectModel(modelDir: string, mayBeNative = false): Promise<ModelInspection> {
   const model = await openModel(modelDir);
   try {
     const tokens = checkTokenizer(model);
     const { config } = model;
     const tied = await isTied(model.weights, config.tied, HEAD);
-    const plan = (precision: Precision) => planWeights(config, precision, tied, 'blocks');
+    const isNative = mayBeNative && fitsKernels(config);
+    const plan = (precision: Precision) => planWeights(config, precision, tied, isNative ? 'native' : 'blocks');
     const each = (bytes: (plan: WeightPlan) => number) => ({
       int4: bytes(plan('int4')),
       int8: bytes(plan('int8')),
@@ -150,6 +153,7 @@ export async function inspectModel(modelDir: string): Promise<ModelInspection> {
       tied,
       contextTokens: config.contextTokens,
       vocabSize: config.vocabSize,
+      isNative,
       weightsBytes: each(({ bytes }) => bytes),
       residentBytes: each(residentBytes),
       kvBytesPerToken: {

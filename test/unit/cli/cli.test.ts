@@ -153,7 +153,7 @@ describe('advice for a text that does not fit', () => {
   });
 
   test('an error of the disk names its limit and the memory that is enough', () => {
-    const words = remedyFor('diskFull', config, 2048);
+    const words = remedyFor('diskFull', config, 2048, false);
     expect(words).toMatch(
       /^--kv-cache-dir uses up to 1\.0 GB of disk; with --max-bytes of about [\d.]+ MB, a text of up to 2,048 tokens fits in memory\.$/,
     );
