@@ -17,6 +17,7 @@ import { Snooze } from './completion/snooze.ts';
 import { CommitMessage } from './edit/commitMessage.ts';
 import type { Settings } from './config.ts';
 import { crossFileContext } from './context/crossFileContext.ts';
+import { Folders } from './context/folders.ts';
 import { Packages } from './context/packages.ts';
 import { ProjectFiles } from './context/projectFiles.ts';
 import { SnippetSource } from './context/snippetSource.ts';
@@ -52,13 +53,14 @@ export class Features {
     const snippets = new SnippetSource(host.client, settings);
     const project = new ProjectFiles(host.client, settings);
     const packages = new Packages();
+    const folders = new Folders();
     const completion = createCompletionProvider({
       client: host.client,
       mirror,
       settings,
       log,
       snooze,
-      crossFile: crossFileContext(snippets, host.client, mirror, project, settings, packages),
+      crossFile: crossFileContext({ snippets, project, packages, folders }, host.client, mirror, settings),
     });
     const edits = new EditPreview();
     const summaries = new Summaries(context, host, mirror, settings, log);
@@ -85,6 +87,7 @@ export class Features {
       completion,
       snippets,
       packages,
+      folders,
       project,
       snooze,
       chat,

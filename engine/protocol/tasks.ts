@@ -91,6 +91,11 @@ export type Task =
        */
       packages?: string[];
       /**
+       * By path, the names of the files in folders that an import can reach, and of their folders with `/` at the end,
+       * so that no file is imported that does not exist. Folders that are not known are left out.
+       */
+      folders?: Record<string, string[]>;
+      /**
        * Shows the text even with low confidence, because the user has requested it. `line`: further lines only with
        * high confidence, for text that is drawn and not the most probable.
        */

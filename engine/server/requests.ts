@@ -108,6 +108,7 @@ export class Requests {
           snippets: task.snippets,
           copySources,
           packages: task.packages,
+          folders: task.folders,
           showLowConfidence: task.showLowConfidence,
         },
         message.sampling,

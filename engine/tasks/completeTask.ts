@@ -9,6 +9,7 @@ import { type CompletionPrompt, completionPrompt } from '../text/prompt/completi
 import { CopyPrior } from '../text/copy/copyPrior.ts';
 import { Opening } from '../text/tokenizer/healing.ts';
 import type { Layout } from '../text/prompt/layout.ts';
+import type { KnownFolders } from '../text/syntax/importedPaths.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax/syntax.ts';
 import { casesOf } from './completionLines.ts';
@@ -28,6 +29,8 @@ export interface CompleteOptions {
   copySources?: readonly SourceDocument[] | undefined;
   /** Packages that the project has. If left out, they are not known. */
   packages?: readonly string[] | undefined;
+  /** What folders of the project hold. */
+  folders?: KnownFolders | undefined;
   /** Whether low-confidence text is shown. `line`: only its first line. */
   showLowConfidence?: boolean | 'line' | undefined;
 }
@@ -67,6 +70,7 @@ export function prepareComplete(
         place: known,
         others: options.copySources ?? [],
         packages: options.packages,
+        folders: options.folders,
         isAsked: Boolean(options.showLowConfidence),
       }),
     );

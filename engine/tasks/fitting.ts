@@ -2,6 +2,7 @@
  * Decides where a completion stops to fit its place. Small models copy: a body with names that do not exist here, or a
  * comment or declaration that stands elsewhere in the file. Reads whole lines. Runs nothing.
  */
+import { MAX_COPIED } from '../protocol/tasks.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import {
   type CopiedFrom,
@@ -14,6 +15,7 @@ import {
 import { type Scope, Scopes } from '../text/syntax/scopes.ts';
 import type { PlaceSyntax } from '../text/syntax/syntax.ts';
 import { isWrongImport } from '../text/syntax/importedModules.ts';
+import { isMissingPath, type KnownFolders } from '../text/syntax/importedPaths.ts';
 import { unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
@@ -38,6 +40,9 @@ const GUARD = /^(if|unless|guard|assert)\b/;
 const FUNCTION = /^(?!.*\b(class|interface|object)\b).*\)[^()]*\{$/;
 /** Where the comment of a whole definition begins, or a line that only such a comment has. */
 const DOC = /^(\/\*\*$|(\/\*)?\*+\s*@(param|returns?|private|protected|public|template|memberof|override)\b)/;
+const IMPORTS = /\b(import|from|require(_relative)?|mod|vi|jest)\b/;
+/** Files with scripts in them. */
+const SCRIPTED = /\.(vue|svelte|astro)$/;
 const DIRECTIVE =
   /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
 
@@ -49,6 +54,8 @@ export interface Fitting {
   others: readonly SourceDocument[];
   /** Packages that the project has. Undefined if they are not known. */
   packages: readonly string[] | undefined;
+  /** What folders of the project hold. */
+  folders?: KnownFolders | undefined;
   /** Whether the user asked for the completion. Then names that are only unlikely may stand in it. */
   isAsked?: boolean;
 }
@@ -63,6 +70,7 @@ export function fits({
   place,
   others,
   packages,
+  folders = {},
   isAsked = false,
 }: Fitting): (written: string) => number | undefined {
   const { lf } = doc;
@@ -81,11 +89,19 @@ export function fits({
   // Without the cursor's line.
   const around = [lf.slice(0, lineStart), lf.slice(offset + after.length), ...texts];
   const importsWrongly = (head: string, added: string, tail: string): boolean => {
-    if (!/\b(import|from|require)\b/.test(head + added)) return false;
-    const files = [doc, ...others].map((other) => ({ path: other.fullPath, text: other.lf }));
+    if (!IMPORTS.test(head + added)) return false;
+    const file = doc.fullPath;
+    const known = [doc, ...others].map((other) => ({
+      path: other.fullPath,
+      text: other.lf,
+      isCut: other.text.length === MAX_COPIED,
+    }));
     const begun = /^\s*\}\s*from\b/.test(head) ? statementAbove(lf, lineStart) : '';
-    const isWrong = (line: string): boolean => isWrongImport(grammar, begun + line, doc.fullPath, files, packages);
-    return isWrong(head + added + tail) && !isWrong(head + tail);
+    const language = /^(javascript|typescript|tsx)$/.test(grammar) || SCRIPTED.test(file) ? 'script' : grammar;
+    const isWrong = (written: string): boolean =>
+      isWrongImport(grammar, begun + written + tail, file, known, packages) ||
+      isMissingPath(language, { written: begun + written, rest: tail, file, others: known, folders });
+    return isWrong(head + added) && !isWrong(head);
   };
   /** Whether line `i` of `lines` fits behind the ones before it. */
   const fitsAt = (lines: readonly string[], i: number, from: number): boolean => {

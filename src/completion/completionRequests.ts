@@ -22,7 +22,7 @@ const REJOIN_MS = 250;
 export type CrossFileContext = (
   document: vscode.TextDocument,
   offset: number,
-) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copySources' | 'packages'>;
+) => Pick<Extract<Task, { kind: 'complete' }>, 'snippets' | 'copySources' | 'packages' | 'folders'>;
 
 export interface RequestOptions {
   purpose: Purpose;

@@ -1,6 +1,6 @@
 /**
- * What a completion is offered from other files: snippets for the model to read, sources to copy from, and the packages
- * of the project. Never excluded files; sends nothing to a model that does not use it.
+ * What a completion is offered from other files: snippets for the model to read, sources to copy from, the packages of
+ * the project, and the names of its files. Never excluded files; sends nothing to a model that does not use it.
  */
 import type * as vscode from '../vscode.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -10,6 +10,7 @@ import { excluded } from '../completion/filter.ts';
 import type { Settings } from '../config.ts';
 import { numSharedFolders, type ProjectFiles } from './projectFiles.ts';
 import { openDocuments } from './openDocuments.ts';
+import type { Folders } from './folders.ts';
 import type { Packages } from './packages.ts';
 import type { CrossFileContext } from '../completion/completionRequests.ts';
 import type { SnippetSource } from './snippetSource.ts';
@@ -21,28 +22,40 @@ const MAX_CHARACTERS = 200_000;
 /** Groups of languages that import each other's files. */
 const SCRIPTS = new Set(['typescript', 'typescriptreact', 'javascript', 'javascriptreact']);
 
+/** Languages in which an import names the path of a file. */
+const BY_PATH = new Set(['script', 'python', 'vue', 'svelte', 'astro', 'ruby', 'rust']);
+
+export interface OtherFiles {
+  snippets: Pick<SnippetSource, 'gather'>;
+  project: Pick<ProjectFiles, 'near'>;
+  packages: Pick<Packages, 'of'>;
+  folders: Pick<Folders, 'of'>;
+}
+
 export function crossFileContext(
-  source: SnippetSource,
-  client: EngineClient,
-  mirror: DocumentMirror,
-  project: Pick<ProjectFiles, 'near'>,
+  { snippets, project, packages, folders }: OtherFiles,
+  client: Pick<EngineClient, 'state'>,
+  mirror: Pick<DocumentMirror, 'sync'>,
   settings: Settings,
-  packages: Pick<Packages, 'of'>,
 ): CrossFileContext {
   return (document, offset) => {
-    const snippets = source.gather(document, offset);
+    const pieces = snippets.gather(document, offset);
     const sources = copySources(document, client, mirror, project, settings);
-    const { languageId } = document;
-    const names =
-      copies(client) && (familyOf(document) === 'script' || languageId === 'python')
-        ? packages.of(document)
-        : undefined;
+    const family = familyOf(document);
+    const names = copies(client) && (family === 'script' || family === 'python') ? packages.of(document) : undefined;
+    const known = copies(client) && BY_PATH.has(family) ? folders.of(document, lineBefore(document, offset)) : {};
     return {
-      ...(snippets.length ? { snippets } : {}),
+      ...(pieces.length ? { snippets: pieces } : {}),
       ...(sources.length ? { copySources: sources } : {}),
       ...(names ? { packages: [...names] } : {}),
+      ...(known && Object.keys(known).length > 0 ? { folders: known } : {}),
     };
   };
+}
+
+function lineBefore(document: vscode.TextDocument, offset: number): string {
+  const { line, character } = document.positionAt(offset);
+  return document.lineAt(line).text.slice(0, character);
 }
 
 /**

@@ -8,6 +8,8 @@ import { isKnownModule, modulesIn } from './pythonPackages.ts';
 export interface KnownFile {
   path: string;
   text: string;
+  /** The text is only the beginning of the file. */
+  isCut?: boolean;
 }
 
 const STATEMENT =
@@ -206,7 +208,7 @@ const isPart = (one: string, other: string): boolean =>
   ['-', '_', '.'].some((mark) => one.startsWith(other + mark) || other.startsWith(one + mark));
 
 /** Without the ending of a script, or what a bundler is told about it. */
-const withoutEnding = (path: string): string => path.replace(/\?.*$/, '').replace(/(\.d)?\.[cm]?[jt]sx?$/, '');
+export const withoutEnding = (path: string): string => path.replace(/\?.*$/, '').replace(/(\.d)?\.[cm]?[jt]sx?$/, '');
 
 /** Modules that many folders have, or that pass on what others define. */
 const USUAL = new Set(
@@ -266,7 +268,7 @@ const hasEnd = (path: string, end: string): boolean => path === end || path.ends
 /** Whether a file is known and has none of these names. */
 function lacksNames(known: readonly KnownFile[], names: string): boolean {
   const [only] = known;
-  if (known.length !== 1 || only === undefined || only.text.trim() === '') return false;
+  if (known.length !== 1 || only === undefined || only.isCut || only.text.trim() === '') return false;
   // Names that come from elsewhere.
   if (/\b(export|import) \*|\bexports\b|export =|__getattr__|globals\(\)/.test(only.text)) return false;
   return names
@@ -276,7 +278,7 @@ function lacksNames(known: readonly KnownFile[], names: string): boolean {
 }
 
 /** A module's path relative to a file's folder, as documents are named. */
-function joined(file: string, module: string): string {
+export function joined(file: string, module: string): string {
   const parts = file.split('/').slice(0, -1);
   for (const part of module.split('/'))
     if (part === '..') parts.pop();

@@ -128,7 +128,10 @@ export class QualityEngine {
     file: string,
     text: string,
     offset: number,
-    { beside, ...more }: Pick<CompletionTask, 'packages' | 'showLowConfidence'> & { beside: readonly OpenFile[] },
+    {
+      beside,
+      ...more
+    }: Pick<CompletionTask, 'packages' | 'folders' | 'showLowConfidence'> & { beside: readonly OpenFile[] },
   ): Promise<string> {
     const copySources = this.#openBeside(beside);
     const docId = this.#open(file, text);

@@ -87,6 +87,20 @@ export class NameJudge {
     return [manifest.name, ...lists.flatMap((list) => Object.keys(manifest[list] ?? {}))];
   }
 
+  /** What the folders of a project hold, as the editor sends it. */
+  foldersOf(source: string): Record<string, string[]> {
+    const folders = new Map<string, Set<string>>();
+    for (const file of this.#unpacked(source)[1]) {
+      const parts = file.replace(/^package\//, '').split('/');
+      for (const [i, part] of parts.entries()) {
+        const folder = parts.slice(0, i).join('/');
+        const names = folders.get(folder) ?? new Set();
+        folders.set(folder, names.add(i < parts.length - 1 ? `${part}/` : part));
+      }
+    }
+    return Object.fromEntries([...folders].map(([folder, names]) => [folder, [...names]]));
+  }
+
   verdict(place: NamePlace, shown: string): Verdict {
     const name = firstName(place, shown);
     if (name === undefined) return 'none';
@@ -168,7 +182,9 @@ export class NameJudge {
   #unpacked(source: string): [folder: string, files: string[]] {
     const { version } = NAMES_IN.find(({ name }) => name === source) as { version: string };
     const folder = path.join(this.#folder, `${source.replace('/', '-')}-${version}`);
-    return [folder, readdirSync(folder, { recursive: true }).map((name) => String(name).replaceAll('\\', '/'))];
+    const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+    const files = entries.map(({ parentPath, name }) => path.relative(folder, path.join(parentPath, name)));
+    return [folder, files.map((file) => file.replaceAll('\\', '/'))];
   }
 
   #nameOf = ({ source, path: file }: Pick<QualityText, 'source' | 'path'>): string => `/${source}/${file}`;

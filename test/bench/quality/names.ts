@@ -98,6 +98,7 @@ export async function namesSuite({
         const shown = await engine.offer(place.path, place.text, place.offset, {
           beside,
           ...packages,
+          folders: judge.foldersOf(place.source),
           ...(way === 'asked for' ? { showLowConfidence: true } : {}),
         });
         const verdict = shown.trim() === '' ? undefined : judge.verdict(place, shown);

@@ -79,7 +79,12 @@ export async function typeSession(
     settings,
     log,
     snooze,
-    crossFile: crossFileContext(snippets, client, mirror, { near: () => [] }, settings, { of: () => undefined }),
+    crossFile: crossFileContext(
+      { snippets, project: { near: () => [] }, packages: { of: () => undefined }, folders: { of: () => undefined } },
+      client,
+      mirror,
+      settings,
+    ),
   });
   await client.ready();
   const typist = new Typist(provider, session, speed);

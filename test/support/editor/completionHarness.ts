@@ -73,9 +73,17 @@ export class Harness {
       settings: this.settings,
       log,
       snooze: this.snooze,
-      crossFile: crossFileContext(this.snippets, this.client, this.mirror, { near: () => [] }, this.settings, {
-        of: () => undefined,
-      }),
+      crossFile: crossFileContext(
+        {
+          snippets: this.snippets,
+          project: { near: () => [] },
+          packages: { of: () => undefined },
+          folders: { of: () => undefined },
+        },
+        this.client,
+        this.mirror,
+        this.settings,
+      ),
     });
     editor.documents = [this.document];
     editor.tabs = [this.document];

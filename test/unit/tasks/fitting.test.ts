@@ -31,9 +31,16 @@ function shown(
   {
     finished = true,
     packages,
+    folders,
     multiline = true,
     showLowConfidence,
-  }: { finished?: boolean; packages?: string[]; multiline?: boolean; showLowConfidence?: boolean } = {},
+  }: {
+    finished?: boolean;
+    packages?: string[];
+    folders?: Record<string, string[]>;
+    multiline?: boolean;
+    showLowConfidence?: boolean;
+  } = {},
 ): string {
   const offset = marked.indexOf('|');
   const doc = document(path, marked.slice(0, offset) + marked.slice(offset + 1));
@@ -43,7 +50,7 @@ function shown(
   return prepareComplete(
     layout,
     doc,
-    { offset, copySources, packages, multiline, showLowConfidence },
+    { offset, copySources, packages, folders, multiline, showLowConfidence },
     undefined,
     syntax,
   ).shape(written, finished).text;
@@ -553,6 +560,42 @@ describe('an import from a path that the project contradicts is not shown', () =
       'app/a/user.py': 'from ..util.text import trim_all\n',
     };
     expect(shown('app/a/new.py', `${marked}\n`, written, files)).toBe(fits ? written : '');
+  });
+});
+
+describe('an import of a file that does not exist is not shown', () => {
+  const folders = { src: ['a.ts', 'b.ts', 'lib/', 'x.vue', 'c.py'], 'src/lib': ['text.ts'] };
+  it.each([
+    ['src/a.ts', "import { b } from '|'", './b', true],
+    ['src/a.ts', "import { b } from '|'", './text.js', false],
+    ['src/a.ts', "import { b } from './|'", 'lib/text.js', true],
+    ['src/a.ts', "import { b } from './|'", 'text.js', false],
+    ['src/a.ts', "import {\n  b,\n} from '|'", './text.js', false],
+    ['src/a.ts', '|', "import { b } from './text.js';", false],
+    ['src/a.ts', '|', "import { b } from './b.js';\nimport { c } from './text.js';", "import { b } from './b.js';"],
+    ['src/a.ts', "vi.mock('|')", './text', false],
+    ['src/x.vue', "<script>\nimport b from '|'", './b', true],
+    ['src/x.vue', "<script>\nimport b from '|'", './text', false],
+    ['src/c.py', '|', 'from .text import b', false],
+    ['src/c.rb', '|', "require_relative 'text'", false],
+    ['src/c.rs', '|', 'mod text;', false],
+  ])('%s %j %j', (path, marked, written, expected) => {
+    const fits = expected === true ? written : expected || '';
+    expect(shown(path, `${marked}\n`, written, [], { folders })).toBe(fits);
+    expect(shown(path, `${marked}\n`, written, [], { folders, showLowConfidence: true })).toBe(fits);
+    expect(shown(path, `${marked}\n`, written)).toBe(written);
+  });
+
+  it('of a file that another one imports is shown', () => {
+    const others = { 'src/b.ts': "import { text } from './text';\n" };
+    expect(shown('src/a.ts', "import { b } from '|'\n", './text', others, { folders })).toBe('./text');
+  });
+
+  it('is judged by names only where all of the file is known', () => {
+    const text = `export const a = 1;\n${'//\n'.repeat(8188)}`;
+    const importOf = (name: string, length: number) =>
+      shown('src/a.ts', "import { | } from './b.ts';\n", name, { 'src/b.ts': text.slice(0, length) });
+    expect([importOf('late', 24_576), importOf('late', 24_000), importOf('a', 24_576)]).toEqual(['late', '', 'a']);
   });
 });
 

@@ -90,17 +90,28 @@ test('files of the project that are not open come after the open ones', () => {
 });
 
 test.each([
-  ['typescript', ['vitest']],
-  ['python', ['vitest']],
-  ['go', undefined],
-])('the packages of a project are sent with a file of %s', (languageId, expected) => {
+  ['typescript', ['vitest'], ['a.ts']],
+  ['python', ['vitest'], ['a.ts']],
+  ['vue', undefined, ['a.ts']],
+  ['go', undefined, undefined],
+])('the packages of a project, and the names of its files, are sent with a file of %s', (languageId, names, files) => {
+  const lines: string[] = [];
+  const of = (_: unknown, before: string) => {
+    lines.push(before);
+    return { '/w': ['a.ts'] };
+  };
   const given = crossFileContext(
-    { gather: () => [] } as never,
+    {
+      snippets: { gather: () => [] },
+      project: { near: () => [] },
+      packages: { of: () => ['vitest'] },
+      folders: { of },
+    },
     { state: { kind: 'ready', model: { copiesFiles: true } } } as never,
-    { sync: () => '' } as never,
-    { near: () => [] },
-    settings as Settings,
-    { of: () => ['vitest'] },
-  )(file('/w/a', languageId) as never, 0);
-  expect(given.packages).toEqual(expected);
+    { sync: () => '' },
+    settings,
+  )(file('/w/a', languageId, 'a\nimport b') as never, 8);
+  expect(given.packages).toEqual(names);
+  expect(given.folders?.['/w']).toEqual(files);
+  expect(lines).toEqual(files ? ['import'] : []);
 });
