@@ -86,8 +86,8 @@ export type Task =
       /** Other documents and sources that it may copy from, the likeliest first. Unknown ones are ignored. */
       copySources?: string[];
       /**
-       * Names of the packages that a project of scripts or Python lists, and of its folders, so that no other is imported.
-       * Left out if not known.
+       * Names of the packages that a project of scripts or Python lists, for Python with those of its folders. No other
+       * is imported. Left out if not known.
        */
       packages?: string[];
       /**

@@ -9,7 +9,7 @@ import { type CompletionPrompt, completionPrompt } from '../text/prompt/completi
 import { CopyPrior } from '../text/copy/copyPrior.ts';
 import { Opening } from '../text/tokenizer/healing.ts';
 import type { Layout } from '../text/prompt/layout.ts';
-import type { KnownFolders } from '../text/syntax/importedPaths.ts';
+import type { KnownFolders } from '../text/syntax/importedModules.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax/syntax.ts';
 import { casesOf } from './completionLines.ts';

@@ -14,8 +14,8 @@ import {
 } from '../text/copy/copiedLines.ts';
 import { type Scope, Scopes } from '../text/syntax/scopes.ts';
 import type { PlaceSyntax } from '../text/syntax/syntax.ts';
-import { isWrongImport } from '../text/syntax/importedModules.ts';
-import { isMissingPath, type KnownFolders } from '../text/syntax/importedPaths.ts';
+import { isWrongImport, type KnownFolders } from '../text/syntax/importedModules.ts';
+import { isMissingPath } from '../text/syntax/importedPaths.ts';
 import { unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
@@ -99,7 +99,7 @@ export function fits({
     const begun = /^\s*\}\s*from\b/.test(head) ? statementAbove(lf, lineStart) : '';
     const language = /^(javascript|typescript|tsx)$/.test(grammar) || SCRIPTED.test(file) ? 'script' : grammar;
     const isWrong = (written: string): boolean =>
-      isWrongImport(grammar, begun + written + tail, file, known, packages) ||
+      isWrongImport(grammar, begun + written + tail, file, { others: known, packages, folders }) ||
       isMissingPath(language, { written: begun + written, rest: tail, file, others: known, folders });
     return isWrong(head + added) && !isWrong(head);
   };

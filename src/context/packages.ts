@@ -1,6 +1,6 @@
 /**
- * Names of the packages that a project has, from package.json or the lists of Python above a file, and of its folders.
- * Reads them once and again after a list has changed. Sends nothing.
+ * Names of the packages that a project has, from package.json or the lists of Python above a file. For Python, also the
+ * names of its folders and modules. Reads them once and again after a list has changed. Sends nothing.
  */
 import * as vscode from '../vscode.ts';
 import { isList, isOtherList, listedIn } from './pythonPackageLists.ts';
@@ -42,7 +42,7 @@ export class Packages implements vscode.Disposable {
     if (!known.has(key)) {
       known.set(key, undefined);
       // After a change there is a new map.
-      void packagesAbove(root, folder, isPython ? pythonIn : scriptsIn).then((names) => known.set(key, names));
+      void packagesAbove(root, folder, isPython).then((names) => known.set(key, names));
     }
     return known.get(key);
   }
@@ -57,23 +57,25 @@ export class Packages implements vscode.Disposable {
 type Reader = (folder: vscode.Uri, files: readonly string[]) => Promise<readonly string[] | undefined>;
 
 /**
- * The packages that all folders from one up to the root list, because a project may have more than one list, and the
- * names of what is in these folders. Undefined without a list, and if one cannot be read.
+ * The packages that all folders from one up to the root list: a project may have more than one list. For Python, with
+ * the names of what is in these folders. Undefined without a list, and if one cannot be read.
  */
 async function packagesAbove(
   root: vscode.Uri,
   start: vscode.Uri,
-  read: Reader,
+  isPython: boolean,
 ): Promise<readonly string[] | undefined> {
+  const read: Reader = isPython ? pythonIn : scriptsIn;
   const names: string[] = [];
   const own: string[] = [];
   let folder = start;
   for (let i = 0; i < MAX_LEVELS; i++) {
-    const [entries, sources] = await Promise.all([entriesOf(folder), entriesOf(vscode.Uri.joinPath(folder, 'src'))]);
+    const entries = await entriesOf(folder);
     const listed = await read(folder, entries.files);
     if (!listed) return undefined;
     names.push(...listed);
-    for (const { folders, files } of [entries, sources])
+    const sources = isPython ? [entries, await entriesOf(vscode.Uri.joinPath(folder, 'src'))] : [];
+    for (const { folders, files } of sources)
       own.push(...folders, ...files.filter((name) => /\.pyi?$/.test(name)).map((name) => name.replace(/\.pyi?$/, '')));
     if (folder.toString() === root.toString() || folder.path === '/') break;
     folder = vscode.Uri.joinPath(folder, '..');
@@ -81,15 +83,20 @@ async function packagesAbove(
   return names.length > 0 ? [...new Set([...names, ...own])] : undefined;
 }
 
+/** Names that a configuration gives to folders, or folders that it has packages in. */
+const NAMED = new RegExp(
+  String.raw`"(paths|baseUrl|extends)"|\balias\b|\bmodules:\s*\[|moduleNameMapper|moduleDirectories|modulePaths|` +
+    'module-resolver',
+);
+
 /** Undefined where paths of the project look like packages. */
 const scriptsIn: Reader = async (folder, files) => {
-  if (files.some((name) => /^(pnpm-workspace\.ya?ml|(lerna|nx|rush)\.json)$/.test(name))) return undefined;
+  if (files.some((name) => /^(pnpm-workspace\.ya?ml|(lerna|nx|rush|deno)\.jsonc?)$/.test(name))) return undefined;
   const configurations = await textsOf(
     folder,
     files.filter((name) => /^[jt]sconfig.*\.json$|\.config\.[cm]?[jt]s$|^\.babelrc/.test(name)),
   );
-  const names = /"(paths|baseUrl|extends)"|\balias\b|moduleNameMapper|module-resolver/;
-  if (configurations.some((text) => names.test(text))) return undefined;
+  if (configurations.some((text) => NAMED.test(text))) return undefined;
   const [manifest] = await textsOf(
     folder,
     files.filter((name) => name === 'package.json'),
@@ -139,7 +146,10 @@ async function textOf(file: vscode.Uri): Promise<string> {
 function namesIn(text: string): string[] | undefined {
   try {
     const { name, workspaces, ...lists } = JSON.parse(text) as Record<string, unknown>;
-    if (workspaces !== undefined || /"(alias|_moduleAliases|moduleNameMapper|modulePaths)"/.test(text))
+    if (
+      workspaces !== undefined ||
+      /"(alias|_moduleAliases|moduleNameMapper|moduleDirectories|modulePaths)"|NODE_PATH/.test(text)
+    )
       return undefined;
     const listed = LISTS.flatMap((list) => Object.keys(Object(lists[list])));
     return typeof name === 'string' && listed.length > 0 ? [name, ...listed] : listed;

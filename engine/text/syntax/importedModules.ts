@@ -2,7 +2,7 @@
  * Finds imports in new text that the project contradicts: a package that it does not have, a name that the imported file
  * does not contain, or that the project imports from elsewhere. In doubt finds nothing.
  */
-import { isBuiltin } from 'node:module';
+import { isPackage, isUnknownPackage, packageOf } from './importedPackages.ts';
 import { isKnownModule, modulesIn } from './pythonPackages.ts';
 
 export interface KnownFile {
@@ -26,19 +26,28 @@ const PYTHON_IMPORTS = /^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^()]*\)|[
 /** Longer lines are generated. In characters. */
 const MAX_LINE = 500;
 
+/** What is known of a project. */
+export interface KnownProject {
+  /** Files; the one that is edited may be one of them. */
+  others: readonly KnownFile[];
+  /** Names of the packages that it has. Undefined if they are not known. */
+  packages: readonly string[] | undefined;
+  folders?: KnownFolders;
+}
+
+/** By path, the names of a folder's files, and of its folders with `/` at the end. Unknown folders are left out. */
+export type KnownFolders = Readonly<Record<string, readonly string[]>>;
+
 /**
  * Whether a line imports something that does not exist.
  * @param line the statement, in one line
  * @param file path of the file
- * @param others further files; the file itself may be one of them
- * @param packages names of the packages that the project has; undefined if they are not known
  */
 export function isWrongImport(
   grammar: string,
   line: string,
   file: string,
-  others: readonly KnownFile[],
-  packages: readonly string[] | undefined,
+  { others, packages, folders = {} }: KnownProject,
 ): boolean {
   if (line.length > MAX_LINE) return false;
   if (grammar === 'python') return isWrongPython(line, file, others, packages);
@@ -54,27 +63,8 @@ export function isWrongImport(
     const names = imported ?? required;
     return names !== undefined && lacksNames(known, names);
   }
-  // Other forms are names of a bundler, or paths of the project.
-  if (isBuiltin(module) || !/^(@[\w.-]+\/)?[a-z\d][\w.-]*(\/|$)/.test(module)) return false;
-  if (packages === undefined) return isElsewhere(module, bound, file, others, false);
-  const name = packageOf(module);
-  const types = `@types/${name.replace('@', '').replace('/', '__')}`;
-  const [scope = '', ownName = ''] = name.split('/');
-  const isKnown = packages.some(
-    (other) =>
-      other === name ||
-      other === types ||
-      // Parts of one project.
-      (name.startsWith('@') && (other.startsWith(`${scope}/`) || scope === `@${other}`)),
-  );
-  if (isKnown) return false;
-  // A bundler may give a name to a folder.
-  const alias = ownName === '' ? name : scope;
-  const folder = alias.replace('@', '');
-  return (
-    !packages.includes(folder) &&
-    !others.some(({ path, text }) => `/${path}`.includes(`/${folder}/`) || mentions(text, alias))
-  );
+  if (packages !== undefined) return isUnknownPackage(module, packages, others, folders);
+  return isPackage(module) && isElsewhere(module, bound, file, others, false);
 }
 
 function isWrongPython(
@@ -102,10 +92,6 @@ function isWrongPython(
 
 const importsModule = (text: string, name: string): boolean =>
   new RegExp(`^[ \\t]*(?:from|import)[ \\t]+(?:[\\w., \\t]*,[ \\t]*)?${name}\\b`, 'm').test(text);
-
-/** Whether a text has a module of a package between quotes. */
-const mentions = (text: string, name: string): boolean =>
-  [`'${name}'`, `'${name}/`, `"${name}"`, `"${name}/`].some((quoted) => text.includes(quoted));
 
 interface Binding {
   module: string;
@@ -260,8 +246,6 @@ function defines(text: string, name: string, isPython: boolean): boolean {
     : `^export (?:default |declare |abstract |async )*(?:const|let|var|function\\*?|class|interface|type|enum) ${word}(?![\\w$])`;
   return new RegExp(pattern, 'm').test(text);
 }
-
-const packageOf = (module: string): string => module.split('/', module.startsWith('@') ? 2 : 1).join('/');
 
 const hasEnd = (path: string, end: string): boolean => path === end || path.endsWith(`/${end}`);
 

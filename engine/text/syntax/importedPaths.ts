@@ -2,10 +2,7 @@
  * Finds imports in new text of files of the project that do not exist. Knows what some folders hold. Where it does not
  * know a folder, or a program may write the file, it finds nothing. Reads no disk.
  */
-import { joined, type KnownFile, withoutEnding } from './importedModules.ts';
-
-/** By path, the names of a folder's files, and of its folders with `/` at the end. Unknown folders are left out. */
-export type KnownFolders = Readonly<Record<string, readonly string[]>>;
+import { joined, type KnownFile, type KnownFolders, withoutEnding } from './importedModules.ts';
 
 export interface ImportLine {
   /** The statement up to the end of the new text, and what follows it. */

@@ -299,6 +299,34 @@ describe('an import', () => {
     expect(fitsAt('b.py', '|\n', 'import ujson')).toBe(true);
   });
 
+  it('of a folder is cut where scripts name no folders', () => {
+    const named = (first: string) => ({
+      'src/services/run.ts': `import { a } from 'vite';\nimport { b } from '${first}';\n`,
+      'src/b1.ts': "import { a } from 'vite';\nimport { b } from 'node:fs';\n",
+      'src/b2.ts': "import { a } from 'vite';\nimport { b } from './b1';\n",
+    });
+    const fits = (first: string, module = 'services/run', packages = ['vite']) =>
+      fitsAt('src/b.ts', '|\n', `import { run } from '${module}';`, named(first), packages);
+    expect([fits('./b1'), fits('fs'), fits('services')]).toEqual([false, false, true]);
+    expect(fits('src/b1')).toBe(true);
+    expect(fits('@services/b')).toBe(true);
+    expect(fits('./b1', 'services/run', ['vite', 'services'])).toBe(true);
+  });
+
+  it.each([
+    ['node:fs', true],
+    ['node:sqlite', true],
+    ['node:files', false],
+    ['virtual:pages', true],
+    ['https://a.b/c.js', true],
+    ['icons:home', true],
+    ['text:home', false],
+  ])('with a scheme: %s', (module, expected) => {
+    const others = { 'src/a.ts': "import a from 'icons:edit';\n" };
+    expect(fitsAt('src/b.ts', '|\n', `import x from '${module}';`, others, ['vite'])).toBe(expected);
+    expect(fitsAt('src/b.ts', '|\n', `import x from '${module}';`, others)).toBe(true);
+  });
+
   it('of a folder that a bundler names, or of a part of a package', () => {
     const folder = { 'src/services/run.ts': 'export function run() {}\n' };
     expect(fitsAt('src/b.ts', '|\n', "import { run } from 'services/run';", folder, ['vite'])).toBe(true);

@@ -77,9 +77,9 @@ test.each([
     ['app', 'react', 'vitest', 'zod'],
   ],
   [
-    'and the folders beside them and in src',
+    'not the folders beside them',
     { '/project/package.json': APP, '/project/src/parts/a.ts': '', '/project/lib/b.ts': '' },
-    ['app', 'react', 'vitest', 'src', 'lib', 'parts'],
+    ['app', 'react', 'vitest'],
   ],
   [
     'not of a folder above the workspace',
@@ -101,6 +101,17 @@ test.each([
     { '/project/package.json': APP, '/project/vite.config.ts': 'resolve: { alias: { parts: "/src/parts" } }' },
     undefined,
   ],
+  [
+    'none where a bundler looks for packages in folders',
+    { '/project/package.json': APP, '/project/webpack.config.js': "resolve: { modules: ['src', 'node_modules'] }" },
+    undefined,
+  ],
+  [
+    'none where Node does',
+    { '/project/package.json': { ...APP, scripts: { start: 'NODE_PATH=src node app.js' } } },
+    undefined,
+  ],
+  ['none of a project of Deno', { '/project/package.json': APP, '/project/deno.json': '{}' }, undefined],
   [
     'none where tests give names to folders',
     { '/project/package.json': { ...APP, jest: { moduleNameMapper: {} } } },

@@ -11,7 +11,9 @@ it.each(['import a, ', 'import {a,\n', 'import ', 'export type ', 'export * '])(
   'imports are found in a text of %j',
   (unit) => {
     const others = [{ path: 'a/b.ts', text: `trim text ${long(unit)}` }];
-    expect(isWrongImport('typescript', "import { trim } from './text';", 'a/c.ts', others, [])).toBe(false);
+    expect(isWrongImport('typescript', "import { trim } from './text';", 'a/c.ts', { others, packages: [] })).toBe(
+      false,
+    );
   },
   MAX_MS,
 );
@@ -20,7 +22,7 @@ it(
   'imports of Python are found in a text of brackets that are not closed',
   () => {
     const others = [{ path: 'a/b.py', text: `trim text ${long('from a import (\n')}` }];
-    expect(isWrongImport('python', 'from .text import trim', 'a/c.py', others, ['x'])).toBe(false);
+    expect(isWrongImport('python', 'from .text import trim', 'a/c.py', { others, packages: ['x'] })).toBe(false);
   },
   MAX_MS,
 );
