@@ -11,7 +11,9 @@ const MAX_OPEN = 50;
 /** Characters before a quote or slash that tell what it is. */
 const MAX_LOOKBACK = 12;
 const PATTERN = /^\/(?![/*\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\//;
-const IN_PATTERN = /([(,=:[!&|?{};]|\breturn)\s*\/(?![/*\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])*$/;
+const IN_PATTERN = /([(,=:[!&|?{};]|\breturn)\s*\/(?![/*\s])((?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])*)$/;
+/** Of a text in a pattern. */
+const MAX_PATTERN = 200;
 const BEFORE_PATTERN = /(^|[(,=:[!&|?{;]|=>|\breturn)\s*$/;
 /** It would hide the rest of the line. Not a division without remainder. */
 const COMMENT = /^(\/\/\s?[\p{L}'-]+\s[\p{L}'-]|\/\/$|#\s\p{L})/u;
@@ -37,7 +39,7 @@ export function balancedLength(
 ): number {
   const head = before.slice(-MAX_LINE);
   const rest = after.slice(0, MAX_LINE);
-  if (IN_PATTERN.test(head) && rest.includes('/')) return text.length;
+  if (IN_PATTERN.test(head) && rest.includes('/')) return lengthInPattern(head, text, rest);
   // As in Lisp and ML.
   const isMark = !isKnown && /^[^'"]*(?<![^\s(])'\w[^'"]*$/.test(text) && !(head + rest).includes("'");
   let state: State = { open: closer === undefined ? [] : [closer], unopened: '' };
@@ -77,6 +79,37 @@ export function balancedLength(
     if (fits) best = at - head.length;
   }
   return best;
+}
+
+/** The length of the longest beginning that leaves a pattern one that can be read, up to the same slash. */
+function lengthInPattern(head: string, text: string, rest: string): number {
+  const [, , begun = ''] = IN_PATTERN.exec(head) ?? [];
+  const reads = (added: string): boolean => {
+    const end = unescapedSlash(begun + added + rest);
+    if (end === undefined || end < begun.length + added.length || /(?<!\\)(\\\\)*\\$/.test(added)) return false;
+    try {
+      return new RegExp((begun + added + rest).slice(0, end)) instanceof RegExp;
+    } catch {
+      return false;
+    }
+  };
+  if (!reads('')) return text.length;
+  let length = Math.min(text.length, MAX_PATTERN);
+  while (length > 0 && !reads(text.slice(0, length))) length--;
+  return length;
+}
+
+/** Where a pattern ends. */
+function unescapedSlash(pattern: string): number | undefined {
+  let isClass = false;
+  for (let i = 0; i < pattern.length; i++) {
+    const character = pattern[i];
+    if (character === '\\') i++;
+    else if (character === '[') isClass = true;
+    else if (character === ']') isClass = false;
+    else if (character === '/' && !isClass) return i;
+  }
+  return undefined;
 }
 
 function atEnd(above: string, rest: string, state: State): State {

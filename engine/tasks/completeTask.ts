@@ -12,6 +12,8 @@ import type { Layout } from '../text/prompt/layout.ts';
 import type { KnownFolders } from '../text/syntax/importedModules.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { PlaceSyntax, Syntax } from '../text/syntax/syntax.ts';
+import { grammarFor } from '../text/syntax/syntaxTrees.ts';
+import { beginsTag } from '../text/syntax/tags.ts';
 import { casesOf } from './completionLines.ts';
 import { type CursorContext, shapeCompletion } from './completionText.ts';
 import { fits } from './fitting.ts';
@@ -187,23 +189,27 @@ function cursorContext(
   const cases = casesOf(above.slice(above.lastIndexOf('\n') + 1), place?.words ?? false);
   const around = { before, after, nextLine, lineEnd: doc.lineEnd, cases };
   if (!place) {
+    const inTag = beginsTag(doc, offset, grammarFor(doc), undefined);
     const opens = /[{([:]$|=>$/.test(before.trimEnd());
     return {
       ...around,
+      inTag,
       multiline: wanted ?? (after.trim() === '' && (blank || opens)),
       paragraph: false,
       ...(opens ? { openIndent: before.length - before.trimStart().length } : {}),
     };
   }
-  const { inText, openIndent, words, statementStart } = place;
+  const { inText, inTag, openIndent, words, statementStart } = place;
   const multiline = wanted ?? (after.trim() === '' && !inText && (blank ? statementStart : openIndent !== undefined));
   return {
     ...around,
     multiline,
     inText,
+    inTag,
     paragraph: blank && openIndent === undefined,
     words,
     scan: remembered(place.scan),
+    parses: remembered(place.parses),
     ...(openIndent === undefined ? {} : { openIndent }),
   };
 }

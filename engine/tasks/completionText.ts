@@ -3,9 +3,9 @@
  * follows the cursor. Holds back what may still be cut, and never takes shown text back. Does not run the model.
  */
 import { t } from '@vscode/l10n';
-import { balancedLength, patternLength } from './balance.ts';
+import { balancedLength } from './balance.ts';
 import { cutLines, type LinesContext, repeats } from './completionLines.ts';
-import { anglesIn, closingOf, leftOpen, quotesIn } from './nesting.ts';
+import { anglesIn, closersOf, closingOf, endOfOwnClosers, leftOpen, quotesIn, runIn, unclosedIn } from './nesting.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
@@ -16,9 +16,13 @@ export interface CursorContext extends LinesContext {
   multiline: boolean;
   /** Whether the syntax tree has a string or comment at the cursor. Undefined without a tree. */
   inText?: boolean;
+  /** Whether the last `<` before the cursor begins a tag. Undefined if nothing tells. */
+  inTag?: boolean | undefined;
   lineEnd: '\n' | '\r\n';
   /** Finds where the first line begins that does not fit the place. Takes whole lines. Left out if all lines fit. */
   fits?: (written: string) => number | undefined;
+  /** Whether text adds no error to the cursor's line. Left out if any text may be shown. */
+  parses?: (written: string) => boolean;
 }
 
 /**
@@ -37,6 +41,10 @@ const minCopies = (period: number, unit: () => string): number =>
 /** What a cut text may not end with. The arrow of a function stays, because its body may follow by hand. */
 const OPERATORS = /(?:[\s,]|&&|\|\||\?\?|(?<=\s)[-+%=?|]|(?<!:):)+$/;
 
+/** Where a text may end to leave its line without an error. */
+const WORD_END = /[\p{L}\p{N}_$]+|[)\]}"'`>]/gu;
+const MAX_TRIES = 12;
+
 interface Cut {
   text: string;
   /** [0, shown) of `text` may be shown. The rest may still be cut. */
@@ -51,9 +59,9 @@ interface Cut {
 export function shapeCompletion(context: CursorContext, rawText: string, finished: boolean): Shaped {
   let raw = rawText.replaceAll('\r\n', '\n');
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
-  let cut = cutAtExistingCloser(context, cutRunaway(context, cutAtEnd(context, raw, finished)));
+  let cut = cutAtExistingCloser(context, cutMarks(context, cutRunaway(context, cutAtEnd(context, raw, finished))));
   cut = cutUnbalanced(context, cutOverlap(context, cut));
-  cut = cutUnfit(context, dropUseless(context, cut, raw));
+  cut = cutBroken(context, cutUnfit(context, dropUseless(context, cut, raw)));
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
   return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
 }
@@ -80,16 +88,23 @@ function cutRunaway(context: CursorContext, cut: Cut): Cut {
   };
 }
 
+/** Ends before a tag is closed that does not begin here, and before marks that the rest of the line closes. */
+function cutMarks(context: CursorContext, cut: Cut): Cut {
+  const { before, inTag, inText } = context;
+  if (inTag === false && before.endsWith('<') && cut.text.startsWith('/')) return cutAt(cut, 0);
+  return inText === false ? cut : cutAt(cut, runIn(cut.text, context));
+}
+
 /**
  * If the rest of the line begins with a closing bracket or quote, which the editor often inserts, ends before the same
  * one in the completion. So none is doubled, and the shown text is the inserted text.
  */
 function cutAtExistingCloser(context: CursorContext, cut: Cut): Cut {
-  const closing = closingOf(context.before, context.after, context.inText);
+  const closing = closingOf(context);
   if (closing && closing.kind !== 'string') {
-    const { closed, open } = anglesIn(cut.text);
-    const [first] = closed;
     const isTag = closing.kind === 'tag';
+    const { closed, open } = anglesIn(cut.text, isTag);
+    const [first] = closed;
     // Behind a tag there may be others, the last of which the rest of the line closes.
     const end = isTag ? (open ?? closed.at(-1)) : (first ?? open);
     const isKnown = cut.ended || (!isTag && first !== undefined);
@@ -157,11 +172,11 @@ function cutAtQuote(cut: Cut, closer: string, after: string): Cut {
 }
 
 /** Ends before what the rest of the line would not close, or would close twice, and before a comma that this leaves. */
-function cutUnbalanced({ before, after, inText }: CursorContext, cut: Cut): Cut {
+function cutUnbalanced({ before, after, inText, inTag }: CursorContext, cut: Cut): Cut {
   if (after.trim() === '') return cut;
   // In a comment nothing has to be closed.
   if (inText && /(^|\s)(\/[/*]|\*|#|--|<!--)/.test(before) && leftOpen(before).at(-1) === undefined) return cut;
-  const closing = closingOf(before, after, inText);
+  const closing = closingOf({ before, after, inText, inTag });
   const isOnLine = /["'`]/.test(leftOpen(before).at(-1) ?? '');
   const text = cut.ended ? cut.text : cut.text.slice(0, cut.shown);
   const length = balancedLength(before, text, after, {
@@ -175,43 +190,6 @@ function cutUnbalanced({ before, after, inText }: CursorContext, cut: Cut): Cut 
   if (cut.ended && kept === text && !isDangling && closing?.kind !== 'angle') return cut;
   const end = withoutOperator(kept);
   return cut.ended ? cutAt(cut, end) : { ...cut, shown: end };
-}
-
-/** Where prose opens a bracket that it does not close. */
-function unclosedIn(text: string): number | undefined {
-  const opened: number[] = [];
-  for (let i = 0; i < text.length; i++)
-    if ('([{'.includes(text[i] as string)) opened.push(i);
-    else if (')]}'.includes(text[i] as string)) opened.pop();
-  return opened[0];
-}
-
-interface Closers {
-  /** The places of closing brackets that the text has not opened. */
-  at: number[];
-  /** How many brackets it leaves open, and the place of the first one. */
-  open: number;
-  unclosed: number | undefined;
-  /** Of the string in which the text ends, or ''. */
-  quote: string;
-}
-
-/** Looks at brackets outside strings. `quote`: of the string that the text starts in, or ''. */
-function closersOf(text: string, closer: string, quote = ''): Closers {
-  const opener = '([{'[')]}'.indexOf(closer)];
-  const at: number[] = [];
-  const opened: number[] = [];
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i] as string;
-    if (quote !== '') {
-      if (character === '\\') i++;
-      else if (character === quote) quote = '';
-    } else if ('\'"`'.includes(character)) quote = character;
-    else if (character === '/') i += Math.max(0, patternLength(text, i) - 1);
-    else if (character === opener) opened.push(i);
-    else if (character === closer && opened.pop() === undefined) at.push(i);
-  }
-  return { at, open: opened.length, unclosed: opened[0], quote };
 }
 
 /** Removes the end that repeats the rest of the line. Keeps brackets and quotes that close those of the text itself. */
@@ -238,31 +216,6 @@ function overlapStart(text: string, rest: string): number {
   return text.length - overlap;
 }
 
-/** Offset after the last bracket or quote that closes one in the same text. */
-function endOfOwnClosers(text: string): number {
-  const open: string[] = [];
-  let end = 0;
-  for (let i = 0; i < text.length; i++) {
-    const character = text[i] as string;
-    const top = open.at(-1);
-    if (top !== undefined && '\'"`'.includes(top)) {
-      if (character === '\\') i++;
-      else if (character === top) {
-        open.pop();
-        end = i + 1;
-      }
-    } else if ('\'"`'.includes(character)) {
-      // A quote without a closing one closes a string from before the cursor.
-      if (text.includes(character, i + 1)) open.push(character);
-    } else if ('([{'.includes(character)) open.push(character);
-    else if (')]}'.includes(character) && top === '([{'[')]}'.indexOf(character)]) {
-      open.pop();
-      end = i + 1;
-    }
-  }
-  return end;
-}
-
 function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {
   const nothing = { ...cut, text: '', shown: 0 };
   const shown = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
@@ -283,6 +236,18 @@ function cutUnfit({ fits }: CursorContext, cut: Cut): Cut {
   if (end === undefined) return cut.ended ? cut : { ...cut, shown: lines.length };
   const text = lines.slice(0, end).trimEnd();
   return { text, shown: text.length, ended: true, note: t('cut where the text is copied and does not fit here') };
+}
+
+/** Ends at the last word with which the cursor's line has no error. Only where each line is held back. */
+function cutBroken({ after, fits, parses }: CursorContext, cut: Cut): Cut {
+  if (!fits || !parses || !cut.ended || cut.text === '' || after.trim() === '' || parses(cut.text)) return cut;
+  const ends = [...cut.text.matchAll(WORD_END)].map(({ index, 0: word }) => index + word.length).reverse();
+  const end = ends
+    .filter((at) => at < cut.text.length)
+    .slice(0, MAX_TRIES)
+    .find((at) => parses(cut.text.slice(0, at)));
+  const text = cut.text.slice(0, end ?? 0);
+  return { text, shown: text.length, ended: true, note: cut.note ?? t('cut where the line would have an error') };
 }
 
 function emptyReason(context: CursorContext, raw: string): string {

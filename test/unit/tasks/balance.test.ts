@@ -71,6 +71,20 @@ describe('the line stays balanced', () => {
   });
 
   it.each([
+    ['s.replace(/^(?:a|b|', ")$/, 'x')", "[^'\\\\])+|\\[([^[\\]]*?)\\]/g", "[^'\\\\])+|\\[([^[\\]]*?"],
+    ['s.match(/(', ')/)', 'a)/g', 'a'],
+    ['s.match(/(', ')/)', 'a|b', 'a|b'],
+    ['s.match(/a', '/g)', '[/]b/g', '[/]b'],
+    ['s.match(/[', ']/g)', 'a-z', 'a-z'],
+    ['s.match(/a', '/g)', '+(b', '+'],
+    ['s.match(/a', '/g)', 'b\\', 'b'],
+    // It is no pattern that can be read.
+    ['s.match(/a', ')/', '(b', '(b'],
+  ])('in a pattern: %s and %s, the model writes %s', (before, after, raw, text) => {
+    expect(raw.slice(0, balancedLength(before, raw, after, { isKnown: true }))).toBe(text);
+  });
+
+  it.each([
     ['{"files": [|]}', "The panel's hint)", "The panel's hint"],
     ['branches: [|]', '"main", \'rel', '"main"'],
     ['(foo x |)', "'bar", "'bar"],

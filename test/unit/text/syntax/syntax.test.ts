@@ -407,7 +407,8 @@ describe('a tree', () => {
           await fresh.prepare(doc);
           const [one, two] = [used, fresh].map((syntax) => {
             const place = syntax.at(doc, offset + typed.length) as PlaceSyntax;
-            return { ...place, scan: place.scan(written), withText: place.withText(written, outline) };
+            const parses = place.parses(written);
+            return { ...place, parses, scan: place.scan(written), withText: place.withText(written, outline) };
           });
           expect(one).toEqual(two);
           fresh.forget();
