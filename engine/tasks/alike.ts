@@ -10,24 +10,36 @@ const CALLBACK =
 const DECLARES = /^(export|default|const|let|var|def|function|func|fn|async|public|private|static)\b/;
 const TEST = /^(it|test|describe|suite|specify|context|(before|after)(Each|All))\b/;
 
-/** What one function does, the other undoes. */
+/** What one function does, the other undoes, or does for something else. */
 const OPPOSITES: readonly (readonly string[])[] = `
-  add/remove add/delete insert/remove insert/delete append/remove create/delete create/destroy create/remove open/close
-  push/pop unshift/shift start/stop start/end begin/end start/finish enable/disable show/hide set/clear set/get set/reset
-  in/out on/off to/from encode/decode encrypt/decrypt compress/decompress serialize/deserialize load/save load/dump
-  read/write attach/detach connect/disconnect acquire/release allocate/free alloc/free increment/decrement inc/dec up/down
-  next/previous next/prev first/last min/max expand/collapse undo/redo enter/exit enter/leave login/logout push/pull
-  import/export before/after accept/reject resolve/reject pause/resume init/dispose setup/teardown upload/download
-  send/receive enqueue/dequeue focus/blur grow/shrink increase/decrease`
+  open/close start/stop start/end begin/end start/finish enable/disable show/hide set/get in/out on/off to/from
+  encode/decode encrypt/decrypt compress/decompress serialize/deserialize load/save load/dump read/write
+  connect/disconnect acquire/release allocate/free alloc/free increment/decrement inc/dec up/down next/previous next/prev
+  first/last min/max expand/collapse undo/redo enter/exit enter/leave login/logout push/pull import/export before/after
+  accept/reject resolve/reject pause/resume init/dispose setup/teardown upload/download send/receive enqueue/dequeue
+  focus/blur grow/shrink increase/decrease parse/stringify parse/format parse/serialize left/right top/bottom
+  horizontal/vertical row/column rows/columns width/height ascending/descending asc/desc multiply/divide
+  add/subtract plus/minus union/intersection success/error success/failure request/response lower/upper
+  ${pairs('add insert append push unshift create set attach register', 'remove delete clear pop shift destroy reset detach')}
+  ${pairs('get find fetch', 'remove delete clear add append create update')}`
   .trim()
   .split(/\s+/)
   .map((pair) => pair.split('/'));
 
-/** What is between the brackets of a function's header, without `self`. */
+/** All pairs of words of two lists, as text. */
+function pairs(some: string, others: string): string {
+  return some
+    .split(' ')
+    .flatMap((one) => others.split(' ').map((other) => `${one}/${other}`))
+    .join(' ');
+}
+
+/** What is between the brackets of a function's header, without `self` and what takes any arguments. */
 const parameterList = (header: string): string | undefined =>
   /\(([^()]*)\)/
     .exec(header)?.[1]
-    ?.replace(/^\s*self\b\s*,?/, '')
+    ?.replace(/^\s*(?:self|cls)\b(?:\s*:[^,]*)?\s*,?/, '')
+    .replace(/(?:\*{1,2}|\.{3})\w+(?:\s*:[^,]*)?(?:,|$)/g, '')
     .replace(/\s+/g, ' ')
     .trim();
 

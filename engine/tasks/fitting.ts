@@ -4,14 +4,7 @@
  */
 import { MAX_COPIED } from '../protocol/tasks.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
-import {
-  type CopiedFrom,
-  headerAbove,
-  headerBefore,
-  isBlockEnd,
-  isComment,
-  placesOf,
-} from '../text/copy/copiedLines.ts';
+import { headerAbove, headerBefore, placesOf } from '../text/copy/copiedLines.ts';
 import { type Scope, Scopes } from '../text/syntax/scopes.ts';
 import type { PlaceSyntax } from '../text/syntax/syntax.ts';
 import { isWrongImport, type KnownFolders } from '../text/syntax/importedModules.ts';
@@ -19,23 +12,15 @@ import { isMissingPath } from '../text/syntax/importedPaths.ts';
 import { unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
-import { areAlike, areOpposite, isCallback, isPreparation, nameIn, parametersIn } from './alike.ts';
+import { isCallback, nameIn } from './alike.ts';
+import { callsItself, isAbout, isCopiedProse, isForeign, isProse } from './copies.ts';
 
 /** Longer files are generated, or data. They are not searched. In characters. */
 const MAX_SEARCHED = 200_000;
-/** Other files that are searched. */
-const MAX_OTHERS = 16;
-/** Words of a comment or line below which being equal says nothing. */
-const MIN_WORDS = 3;
 /** The part of a block's header that is read. In characters. */
 const MAX_HEADER = 500;
-/** Other files in which a comment is usual. */
-const MIN_FILES = 2;
-/** Lines that are a copy if they follow each other at one other place. */
-const MIN_RUN = 3;
 const TYPE = /^(export |default |abstract |public |private |pub )*(class|interface|type|enum|struct|trait)\s+\w/;
 const TEST_TITLE = /^(it|test|describe|suite|specify|context)(\.\w+)?\(\s*(['"`]).{3,}\3\s*,/;
-const GUARD = /^(if|unless|guard|assert)\b/;
 /** The header of a function in a language with braces. */
 const FUNCTION = /^(?!.*\b(class|interface|object)\b).*\)[^()]*\{$/;
 /** Where the comment of a whole definition begins, or a line that only such a comment has. */
@@ -43,8 +28,6 @@ const DOC = /^(\/\*\*$|(\/\*)?\*+\s*@(param|returns?|private|protected|public|te
 const IMPORTS = /\b(import|from|require(_relative)?|mod|vi|jest)\b/;
 /** Files with scripts in them. */
 const SCRIPTED = /\.(vue|svelte|astro)$/;
-const DIRECTIVE =
-  /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
 
 export interface Fitting {
   /** The file's text with LF line ends, and the cursor. */
@@ -75,8 +58,7 @@ export function fits({
 }: Fitting): (written: string) => number | undefined {
   const { lf } = doc;
   if (lf.length > MAX_SEARCHED) return () => undefined;
-  const texts = others.slice(0, MAX_OTHERS).map((other) => other.lf.slice(0, MAX_SEARCHED));
-  const everywhere = others.map((other) => other.lf);
+  const texts = others.map((other) => other.lf.slice(0, MAX_SEARCHED));
   const grammar = grammarFor(doc) ?? '';
   const lineStart = lf.lastIndexOf('\n', offset - 1) + 1;
   const before = lf.slice(lineStart, offset);
@@ -117,10 +99,11 @@ export function fits({
     const isUnfit = read(lf, place, written, (scopes, before) => {
       const added = { scopes, grammar, text: scopes.text, start, end, others: texts };
       if (invisibleNames(added).length > 0) return true;
-      return unknownMembers({ ...added, before, offset, everywhere: isAsked ? undefined : everywhere }).length > 0;
+      return unknownMembers({ ...added, before, offset, everywhere: isAsked ? undefined : texts }).length > 0;
     });
     const [head, tail] = [i === 0 ? before : '', i === lines.length - 1 ? after : ''];
     if (importsWrongly(head, lines[i] as string, tail)) return false;
+    if (header !== undefined && isFirst(lines, i) && callsItself(line, header)) return false;
     return !isUnfit && (header === undefined || !isForeign(lines, i, header, around));
   };
   /** Lines that were found to fit. Each further line is judged once. */
@@ -138,41 +121,16 @@ export function fits({
   };
 }
 
+/** Whether only prose stands above line `i`. */
+const isFirst = (lines: readonly string[], i: number): boolean =>
+  lines.slice(0, i).every((line, at) => line.trim() === '' || isProse(lines, at));
+
 /** The lines above the end of an import or export on several lines, as one line. */
 function statementAbove(lf: string, lineStart: number): string {
   const at = Math.max(lf.lastIndexOf('\nimport ', lineStart - 1) + 1, lf.lastIndexOf('\nexport ', lineStart - 1) + 1);
   const lines = lf.slice(at, lineStart);
   return lines.length > MAX_HEADER || /['"();]/.test(lines) ? '' : lines.replaceAll('\n', ' ');
 }
-
-/** Whether line `i` is a comment, or text of a docstring that the lines above it open. */
-function isProse(lines: readonly string[], i: number): boolean {
-  const above = lines.slice(0, i).join('\n');
-  const opened = ['"""', "'''"].some((quote) => above.split(quote).length % 2 === 0);
-  return opened || isComment((lines[i] as string).trim());
-}
-
-/** Whether a comment says what another one says. Tags, directives and licenses are the same everywhere. */
-function isCopiedProse(line: string, texts: readonly string[], header: string | undefined): boolean {
-  if (wordsIn(line) < MIN_WORDS || DIRECTIVE.test(line)) return false;
-  const name = header && nameIn(header);
-  // A function of the same name, as in another class, is described alike.
-  const places = placesOf([line], texts).filter(
-    ({ text, at }) => name === undefined || nameIn(headerAbove(text, at) ?? '') !== name,
-  );
-  const isHere = places.some(({ text }) => text === texts[0] || text === texts[1]);
-  // What several other files say is usual, as the terms of a license.
-  return places.length > 0 && (isHere || new Set(places.map(({ text }) => text)).size < MIN_FILES);
-}
-
-/** Whether a comment begins with the name of what stands below it, as in Go. */
-function isAbout(line: string, below: string): boolean {
-  const name = /[\p{L}_$][\p{L}\p{N}_$]{2,}/u.exec(line)?.[0];
-  const [next = ''] = below.trimStart().split('\n', 1);
-  return name !== undefined && hasWord(next, name);
-}
-
-const wordsIn = (line: string): number => line.match(/\p{L}{2,}/gu)?.length ?? 0;
 
 function read<T>(
   lf: string,
@@ -256,31 +214,3 @@ function functionOn(scopes: Scopes, line: string, at: number): Scope | undefined
   const opened = inside.functions.at(-1) ?? -1;
   return opened >= at ? inside : undefined;
 }
-
-/** Whether lines up to `i` are the lines of one other function, whose name is about something else. */
-function isForeign(lines: readonly string[], i: number, header: string, texts: readonly string[]): boolean {
-  const line = (lines[i] as string).trim();
-  if (/^[)\]}]+[;,]?$/.test(line)) return false;
-  const code = lines
-    .slice(0, i + 1)
-    .map((text) => text.trim())
-    .filter((text) => text !== '');
-  const whole = placesOf(code, texts);
-  // A copy may begin with a line of the model's own.
-  const places = whole.length > 0 || code.length < MIN_RUN ? whole : placesOf(code.slice(-MIN_RUN), texts);
-  // What several functions have is usual here. A copy of a file is no other function.
-  const headers = new Set(places.map(({ text, at }, n) => headerAbove(text, at) ?? n));
-  if (headers.size !== 1) return false;
-  const [{ text, at }] = places as [CopiedFrom];
-  const other = headerAbove(text, at);
-  const isOpposite = other !== undefined && areOpposite(header, other);
-  if (other !== undefined && !isOpposite && areAlike(header, other)) return false;
-  if (isOpposite && isPreparation(code, header)) return false;
-  // What must hold before something is done mostly does not hold before it is undone.
-  if (code.length > 1 || (isOpposite && GUARD.test(line))) return true;
-  if (wordsIn(line) < MIN_WORDS) return false;
-  const endsThere = other !== undefined && isBlockEnd(text, at);
-  return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
-}
-
-const hasWord = (line: string, word: string): boolean => line.split(/[^\p{L}\p{N}_$]+/u).includes(word);

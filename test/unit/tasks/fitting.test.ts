@@ -231,6 +231,65 @@ export const ${name} = (id: string, delay: number) => {
     expect(shown('ledger.js', untyped, body)).not.toBe(body);
   });
 
+  it('is cut if it stands in the last of many files', () => {
+    const marked = NEW('export function isOverdrawn(ledger: Book, cents: number): boolean');
+    const body = "const euros = Math.floor(cents / 100);\n  const rest = String(cents % 100).padStart(2, '0');";
+    const far = LEDGER.replace('cents / 100)', 'cents / 10)');
+    const many = [...Array.from({ length: 60 }, (_, i) => `export const a${i} = ${i};\n`), far];
+    const fromFar = body.replace('/ 100', '/ 10');
+    expect(shown('ledger.ts', marked, fromFar, many)).toBe(fromFar.split('\n')[0]);
+    expect(shown('ledger.ts', marked, fromFar, many.slice(0, -1))).toBe(fromFar);
+  });
+
+  it('is not that of a function which only takes any arguments, too', () => {
+    const file = `def check(self: "Index", *args: Any, **kwargs: Any) -> T:
+    if self.path != self.index_path():
+        raise ValueError(self.path)
+    return run(self, *args, **kwargs)
+
+def change_folder(self: "Index", *args: Any, **kwargs: Any) -> T:
+    |
+`;
+    const body = 'if self.path != self.index_path():\n        raise ValueError(self.path)';
+    expect(shown('a.py', file, body)).toBe('');
+    const typed = file.replaceAll('*args: Any', 'root: Path, mode: Mode');
+    expect(shown('a.py', typed, body)).toBe(body);
+  });
+
+  it.each([
+    ['mirrored', 'widthOf', 'heightOf', 'width'],
+    ['opposite by other words', 'appendRows', 'clearRows', 'row'],
+    ['asking and changing', 'findRow', 'deleteRow', 'row'],
+  ])('is not that of a function of a %s name', (_, one, other, word) => {
+    const body = `const ${word} = this.all.${word};\n    this.draw(${word} + 1);`;
+    const marked = `class A {\n  ${one}() {\n    ${body}\n  }\n  ${other}() {\n    |\n  }\n}\n`;
+    expect(shown('a.ts', marked, body)).toBe(`const ${word} = this.all.${word};`);
+    expect(shown('a.ts', marked.replace(`${other}(`, `${one}Now(`), body)).toBe(body);
+  });
+
+  it('uses no member that only the other file has', () => {
+    const entry = 'class Entry:\n    def __repr__(self):\n        return "(%s, %s)" % (self.mode, self.sha)\n';
+    const marked = 'class Log:\n    def __repr__(self):\n        |\n\n    def size(self):\n        return self.sum\n';
+    const line = 'return "(%s, %s)" % (self.mode, self.sha)';
+    expect(shown('log.py', marked, line, { 'entry.py': entry })).toBe('');
+    expect(shown('log.py', `${marked}\n\n# mode sha\n`, line, { 'entry.py': entry })).toBe(line);
+    expect(shown('log.py', marked, line, { 'entry.py': entry, 'b.py': 'mode = sha = 1\n' })).toBe(line);
+  });
+
+  it.each([
+    ['a.ts', 'export async function readBody(event: Event): Promise<Body> {\n  |\n}\n', 'return readBody(event);', ''],
+    ['a.ts', 'export const readBody = (event: E) => {\n  |\n};\n', 'const body = await readBody(event);', ''],
+    ['a.py', 'def read_body(event, size):\n    |\n', 'return read_body(event, size)', ''],
+    ['a.py', 'def read_body(event, size):\n    |\n', 'return read_body(event, size - 1)', undefined],
+    ['a.py', 'class A:\n    def read(self, event):\n        |\n', 'return read(event)', undefined],
+    ['a.ts', 'class A {\n  read(event: E) {\n    |\n  }\n}\n', 'return read(event);', undefined],
+    ['a.ts', 'function read(event: E) {\n  |\n}\n', 'return event ? read(event) : 0;', undefined],
+    ['a.ts', 'function read(event: E) {\n  |\n}\n', 'return this.read(event);', undefined],
+    ['a.ts', 'function read(event: E) {\n  |\n}\n', 'return () => read(event);', undefined],
+  ])('does not begin with a call of itself: %s %j, %s', (path, marked, line, expected) => {
+    expect(shown(path, marked, line)).toBe(expected ?? line);
+  });
+
   it('may complete a word that it uses', () => {
     const marked = 'def each(rows):\n    e = 1\n    return rows\n\n\ndef drop(store):\n    store.update(lambda tabl|\n';
     expect(shown('a.py', marked, 'e: table.clear())')).toBe('e: table.clear())');

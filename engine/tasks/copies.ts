@@ -1,0 +1,95 @@
+/**
+ * Judges lines that stand elsewhere word for word: whether a comment says what another one says, and whether code is
+ * that of another function. Reads lines. Knows no tree.
+ */
+import { type CopiedFrom, headerAbove, isBlockEnd, isComment, placesOf } from '../text/copy/copiedLines.ts';
+import { areAlike, areOpposite, isPreparation, nameIn, parametersIn } from './alike.ts';
+
+/** Words of a comment or line below which being equal says nothing. */
+const MIN_WORDS = 3;
+/** Other files in which a comment is usual. */
+const MIN_FILES = 2;
+/** Lines that are a copy if they follow each other at one other place. */
+const MIN_RUN = 3;
+const GUARD = /^(if|unless|guard|assert)\b/;
+const DIRECTIVE =
+  /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
+
+/** Whether line `i` is a comment, or text of a docstring that the lines above it open. */
+export function isProse(lines: readonly string[], i: number): boolean {
+  const above = lines.slice(0, i).join('\n');
+  const opened = ['"""', "'''"].some((quote) => above.split(quote).length % 2 === 0);
+  return opened || isComment((lines[i] as string).trim());
+}
+
+/** Whether a comment says what another one says. Tags, directives and licenses are the same everywhere. */
+export function isCopiedProse(line: string, texts: readonly string[], header: string | undefined): boolean {
+  if (wordsIn(line) < MIN_WORDS || DIRECTIVE.test(line)) return false;
+  const name = header && nameIn(header);
+  // A function of the same name, as in another class, is described alike.
+  const places = placesOf([line], texts).filter(
+    ({ text, at }) => name === undefined || nameIn(headerAbove(text, at) ?? '') !== name,
+  );
+  const isHere = places.some(({ text }) => text === texts[0] || text === texts[1]);
+  // What several other files say is usual, as the terms of a license.
+  return places.length > 0 && (isHere || new Set(places.map(({ text }) => text)).size < MIN_FILES);
+}
+
+/** Whether a comment begins with the name of what stands below it, as in Go. */
+export function isAbout(line: string, below: string): boolean {
+  const name = /[\p{L}_$][\p{L}\p{N}_$]{2,}/u.exec(line)?.[0];
+  const [next = ''] = below.trimStart().split('\n', 1);
+  return name !== undefined && hasWord(next, name);
+}
+
+const wordsIn = (line: string): number => line.match(/\p{L}{2,}/gu)?.length ?? 0;
+
+/** Whether lines up to `i` are the lines of one other function, whose name is about something else. */
+export function isForeign(lines: readonly string[], i: number, header: string, texts: readonly string[]): boolean {
+  const line = (lines[i] as string).trim();
+  if (/^[)\]}]+[;,]?$/.test(line)) return false;
+  const code = lines
+    .slice(0, i + 1)
+    .map((text) => text.trim())
+    .filter((text) => text !== '');
+  const whole = placesOf(code, texts);
+  // A copy may begin with a line of the model's own.
+  const places = whole.length > 0 || code.length < MIN_RUN ? whole : placesOf(code.slice(-MIN_RUN), texts);
+  // What several functions have is usual here. A copy of a file is no other function.
+  const headers = new Set(places.map(({ text, at }, n) => headerAbove(text, at) ?? n));
+  if (headers.size !== 1) return false;
+  const [{ text, at }] = places as [CopiedFrom];
+  const other = headerAbove(text, at);
+  if (hasStrangeMember(line, places, texts)) return true;
+  const isOpposite = other !== undefined && areOpposite(header, other);
+  if (other !== undefined && !isOpposite && areAlike(header, other)) return false;
+  if (isOpposite && isPreparation(code, header)) return false;
+  // What must hold before something is done mostly does not hold before it is undone.
+  if (code.length > 1 || (isOpposite && GUARD.test(line))) return true;
+  if (wordsIn(line) < MIN_WORDS) return false;
+  const endsThere = other !== undefined && isBlockEnd(text, at);
+  return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
+}
+
+/** Whether a line of one other file uses a member of its own object that this file does not name. */
+function hasStrangeMember(line: string, places: readonly CopiedFrom[], texts: readonly string[]): boolean {
+  const [above = '', below = '', ...others] = texts;
+  if (places.some(({ text }) => text === above || text === below)) return false;
+  return [...line.matchAll(/\b(?:this|self|cls)\.(#?[\p{L}_$][\p{L}\p{N}_$]*)/gu)].some(
+    ([, name = '']) =>
+      !above.includes(name) && !below.includes(name) && others.filter((text) => text.includes(name)).length < MIN_FILES,
+  );
+}
+
+/** Whether a statement of a function calls the same function, with the same arguments. That never ends. */
+export function callsItself(line: string, header: string): boolean {
+  const name = nameIn(header);
+  // A method may call a function of its name.
+  if (name === undefined || !/\b(function|def|fn|func)\b|=>/.test(header) || /\b(self|cls|this)\b/.test(header))
+    return false;
+  const call = `${name}(${parametersIn(header).join(', ')})`;
+  const at = line.indexOf(call);
+  return at >= 0 && !/[\w$.]$/.test(line.slice(0, at)) && !/^(if|for|while|unless)\b|[?|&]|=>|\blambda\b/.test(line);
+}
+
+const hasWord = (line: string, word: string): boolean => line.split(/[^\p{L}\p{N}_$]+/u).includes(word);
