@@ -11,6 +11,10 @@ const MIN_WORDS = 3;
 const MIN_FILES = 2;
 /** Lines that are a copy if they follow each other at one other place. */
 const MIN_RUN = 3;
+/** Words of a text between quotes from which on it is a sentence. */
+const MIN_SENTENCE = 5;
+/** Methods that many classes have, each for its own members. */
+const USUAL = /^(__(?!init|new|post_init|call|enter|exit)\w+__|toString|toJSON|valueOf|inspect)$/;
 const GUARD = /^(if|unless|guard|assert)\b/;
 const DIRECTIVE =
   /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
@@ -61,8 +65,9 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   const [{ text, at }] = places as [CopiedFrom];
   const other = headerAbove(text, at);
   if (hasStrangeMember(line, places, texts)) return true;
+  const isUsual = places.length === 1 && USUAL.test(nameIn(header) ?? '');
   const isOpposite = other !== undefined && areOpposite(header, other);
-  if (other !== undefined && !isOpposite && areAlike(header, other)) return false;
+  if (other !== undefined && !isOpposite && !isUsual && areAlike(header, other)) return false;
   if (isOpposite && isPreparation(code, header)) return false;
   // What must hold before something is done mostly does not hold before it is undone.
   if (code.length > 1 || (isOpposite && GUARD.test(line))) return true;
@@ -81,13 +86,30 @@ function hasStrangeMember(line: string, places: readonly CopiedFrom[], texts: re
   );
 }
 
+/**
+ * Whether a line has a sentence between quotes that stands in one other file, as the message of another error. A function
+ * of the same name may say the same.
+ */
+export function hasCopiedSentence(line: string, header: string, texts: readonly string[]): boolean {
+  const [above = '', below = '', ...others] = texts;
+  return [...line.matchAll(/(['"`])([^'"`\n]+)\1/g)].some(([sentence, , text = '']) => {
+    if (wordsIn(text) < MIN_SENTENCE || above.includes(sentence) || below.includes(sentence)) return false;
+    const [only, ...more] = others.filter((other) => other.includes(sentence));
+    if (only === undefined || more.length > 0) return false;
+    const name = nameIn(header);
+    return name === undefined || !only.includes(`${name}(`);
+  });
+}
+
 /** Whether a statement of a function calls the same function, with the same arguments. That never ends. */
 export function callsItself(line: string, header: string): boolean {
   const name = nameIn(header);
   // A method may call a function of its name.
   if (name === undefined || !/\b(function|def|fn|func)\b|=>/.test(header) || /\b(self|cls|this)\b/.test(header))
     return false;
-  const call = `${name}(${parametersIn(header).join(', ')})`;
+  const parameters = /\(([^()]*)\)/.exec(header)?.[1]?.split(',') ?? [];
+  const names = parameters.map((one) => /[\p{L}_$][\p{L}\p{N}_$]*/u.exec(one)?.[0] ?? '');
+  const call = `${name}(${names.join(', ')})`;
   const at = line.indexOf(call);
   return at >= 0 && !/[\w$.]$/.test(line.slice(0, at)) && !/^(if|for|while|unless)\b|[?|&]|=>|\blambda\b/.test(line);
 }

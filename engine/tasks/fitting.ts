@@ -13,7 +13,7 @@ import { unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
 import { isCallback, nameIn } from './alike.ts';
-import { callsItself, isAbout, isCopiedProse, isForeign, isProse } from './copies.ts';
+import { callsItself, hasCopiedSentence, isAbout, isCopiedProse, isForeign, isProse } from './copies.ts';
 
 /** Longer files are generated, or data. They are not searched. In characters. */
 const MAX_SEARCHED = 200_000;
@@ -104,6 +104,7 @@ export function fits({
     const [head, tail] = [i === 0 ? before : '', i === lines.length - 1 ? after : ''];
     if (importsWrongly(head, lines[i] as string, tail)) return false;
     if (header !== undefined && isFirst(lines, i) && callsItself(line, header)) return false;
+    if (header !== undefined && isStart && hasCopiedSentence(line, header, around)) return false;
     return !isUnfit && (header === undefined || !isForeign(lines, i, header, around));
   };
   /** Lines that were found to fit. Each further line is judged once. */

@@ -267,9 +267,32 @@ def change_folder(self: "Index", *args: Any, **kwargs: Any) -> T:
     expect(shown('a.ts', marked.replace(`${other}(`, `${one}Now(`), body)).toBe(body);
   });
 
+  it('has no message of another file, unless several have it', () => {
+    const line = "throw new Error('the input must be a buffer or a string');";
+    const other = `function write(input) {\n  ${line}\n}\n`;
+    const marked = 'function check(data, fn) {\n  |\n}\n';
+    expect(shown('a.js', marked, line, { 'b.js': other })).toBe('');
+    expect(shown('a.js', marked, line, { 'b.js': other, 'c.js': other.replace('write', 'read') })).toBe(line);
+    const own = other.replace('write', 'read');
+    expect(shown('a.js', `${own}${marked}`, line, { 'b.js': other })).toBe(line);
+    expect(shown('a.js', marked.replace('check', 'write'), line, { 'b.js': other })).toBe(line);
+    const short = "log(data, 'not a string');";
+    expect(shown('a.js', marked, short, { 'b.js': `${short}\n` })).toBe(short);
+  });
+
+  it('of a method that each class has for itself is cut', () => {
+    const one = 'class A(Base):\n    def __repr__(self):\n        return "<%s of %s>" % (self.name, self.owner)\n';
+    const line = 'return "<%s of %s>" % (self.name, self.owner)';
+    const marked = `${one}\n\nclass B(Base):\n    def __repr__(self):\n        |\n`;
+    expect(shown('a.py', marked, line)).toBe('');
+    expect(shown('a.py', `${one.replace('A(', 'C(')}\n\n${marked}`, line)).toBe(line);
+    expect(shown('a.py', marked.replaceAll('__repr__', 'describe'), line)).toBe(line);
+  });
+
   it('uses no member that only the other file has', () => {
-    const entry = 'class Entry:\n    def __repr__(self):\n        return "(%s, %s)" % (self.mode, self.sha)\n';
-    const marked = 'class Log:\n    def __repr__(self):\n        |\n\n    def size(self):\n        return self.sum\n';
+    const entry = 'class Entry:\n    def describe(self):\n        return "(%s, %s)" % (self.mode, self.sha)\n';
+    const marked =
+      'class Log(Base):\n    def describe(self):\n        |\n\n    def size(self):\n        return self.sum\n';
     const line = 'return "(%s, %s)" % (self.mode, self.sha)';
     expect(shown('log.py', marked, line, { 'entry.py': entry })).toBe('');
     expect(shown('log.py', `${marked}\n\n# mode sha\n`, line, { 'entry.py': entry })).toBe(line);
