@@ -5,68 +5,74 @@ import { arraysOf } from './kvRows.ts';
 import { type Lease, numLeased, ownSlots } from './lease.ts';
 import { endIndex, numRows, pathTo, type RadixNode } from './radixTree.ts';
 
-function check(holds: boolean, message: string): asserts holds {
-  if (!holds) throw new Error(`KV cache: ${message}`);
+/** Tests check every slot after each step, so a message is built only when it is needed. */
+function check(holds: boolean, message: () => string): asserts holds {
+  if (!holds) throw new Error(`KV cache: ${message()}`);
 }
 
 function checkNode(node: RadixNode): void {
-  const at = `node at ${node.startIndex} of ${node.tokenIds.length}`;
+  const at = () => `node at ${node.startIndex} of ${node.tokenIds.length}`;
   const parent = node.parent!;
-  check(node.tokenIds.length > 0, `${at} is empty`);
-  check([...parent.children.values()].includes(node), `${at} is not its parent's child`);
-  check(node.startIndex === endIndex(parent), `${at} does not follow its parent`);
-  check(node.slots !== null || node.stored !== null, `${at} has no rows`);
-  check(!node.stored || node.stored.numTokens === node.tokenIds.length, `${at} is stored as ${node.stored?.numTokens}`);
+  check(node.tokenIds.length > 0, () => `${at()} is empty`);
+  const isChild = node.pruned ? parent.prunedChildren.has(node) : parent.children.get(node.tokenIds[0]!) === node;
+  check(isChild, () => `${at()} is not its parent's child`);
+  check(node.startIndex === endIndex(parent), () => `${at()} does not follow its parent`);
+  check(node.slots !== null || node.stored !== null, () => `${at()} has no rows`);
+  check(
+    !node.stored || node.stored.numTokens === node.tokenIds.length,
+    () => `${at()} is stored as ${node.stored?.numTokens}`,
+  );
   for (const rows of [node.slots?.length, node.stored?.numRows])
     check(
       rows === undefined || (node.pruned ? rows < node.tokenIds.length : rows === node.tokenIds.length),
-      `${at} has ${rows} rows`,
+      () => `${at()} has ${rows} rows`,
     );
   let exactFrom = 0;
   for (const { from, to } of node.lossy) {
     check(
       from >= exactFrom && from < to && to <= numRows(node),
-      `${at} says of rows ${from} to ${to} that they are lossy`,
+      () => `${at()} says of rows ${from} to ${to} that they are lossy`,
     );
     exactFrom = to;
   }
   if (!parent.parent) return;
-  check(parent.storedRefs >= node.storedRefs, `${at} is held more than its parent`);
-  check(parent.refCount >= node.refCount, `${at} is referenced more than its parent`);
-  check(parent.lastUse >= node.lastUse, `${at} was used after its parent`);
-  check(!node.slots || parent.slots !== null, `${at} is in the pool and its parent is not`);
+  check(parent.storedRefs >= node.storedRefs, () => `${at()} is held more than its parent`);
+  check(parent.refCount >= node.refCount, () => `${at()} is referenced more than its parent`);
+  check(parent.lastUse >= node.lastUse, () => `${at()} was used after its parent`);
+  check(!node.slots || parent.slots !== null, () => `${at()} is in the pool and its parent is not`);
 }
 
 /** `inFlight`: slots that a batch holds. @throws Error at the first broken invariant. */
 export function checkCache(memory: KvMemory, leases: Iterable<Lease>, inFlight: Iterable<number>): void {
   const { slots } = memory.nodes;
-  check(slots.numFree + slots.numHeld === memory.pool.numSlots, 'free + held is not P');
+  check(slots.numFree + slots.numHeld === memory.pool.numSlots, () => 'free + held is not P');
   const holders = new SlotHolders(memory);
   const references = checkLeases(leases, holders);
   holders.add(inFlight, 'the batch');
   checkNodes(memory, references, holders);
-  check(slots.numHeld === holders.size, `${slots.numHeld} slots are held, ${holders.size} have a holder`);
+  check(slots.numHeld === holders.size, () => `${slots.numHeld} slots are held, ${holders.size} have a holder`);
   checkBytes(memory);
 }
 
 /** Who holds each slot. */
 class SlotHolders {
   readonly #memory: KvMemory;
-  readonly #holder = new Map<number, string>();
+  readonly #holder: (string | undefined)[];
+  size = 0;
 
   constructor(memory: KvMemory) {
     this.#memory = memory;
-  }
-
-  get size(): number {
-    return this.#holder.size;
+    this.#holder = new Array<string | undefined>(memory.pool.numSlots);
   }
 
   add(slots: Iterable<number>, by: string): void {
+    const { slots: held } = this.#memory.nodes;
     for (const slot of slots) {
-      check(this.#memory.nodes.slots.isHeld(slot), `${by} uses slot ${slot}, which is free`);
-      check(!this.#holder.has(slot), `slot ${slot} belongs to ${by} and to ${this.#holder.get(slot)}`);
-      this.#holder.set(slot, by);
+      check(held.isHeld(slot), () => `${by} uses slot ${slot}, which is free`);
+      const other = this.#holder[slot];
+      check(other === undefined, () => `slot ${slot} belongs to ${by} and to ${other}`);
+      this.#holder[slot] = by;
+      this.size++;
     }
   }
 }
@@ -85,10 +91,13 @@ function checkLeases(leases: Iterable<Lease>, holders: SlotHolders): References 
     for (const node of pathTo(lease.node)) {
       references[kind].set(node, (references[kind].get(node) ?? 0) + 1);
       const isThere = lease.partial ? node.stored !== null : node.slots !== null;
-      check(isThere, `a ${lease.partial ? 'partial ' : ''}lease needs a node at ${node.startIndex} in the ${kind}`);
+      check(
+        isThere,
+        () => `a ${lease.partial ? 'partial ' : ''}lease needs a node at ${node.startIndex} in the ${kind}`,
+      );
     }
     const countsOwn = !lease.partial || numLeased(lease) === [...ownSlots(lease)].flat().length;
-    check(countsOwn, 'a partial lease has other rows than it counts');
+    check(countsOwn, () => 'a partial lease has other rows than it counts');
   }
   return references;
 }
@@ -105,21 +114,21 @@ function checkNodes(memory: KvMemory, references: References, holders: SlotHolde
     numTokens += node.tokenIds.length;
     if (node.refCount === 0) evictable += node.slots?.length ?? 0;
   }
-  check(references.pool.size === 0 && references.store.size === 0, 'a lease uses a node that is not in the tree');
-  check(evictable === nodes.numEvictable, `${nodes.numEvictable} slots count as evictable, ${evictable} are`);
+  check(references.pool.size === 0 && references.store.size === 0, () => 'a lease uses a node that is not in the tree');
+  check(evictable === nodes.numEvictable, () => `${nodes.numEvictable} slots count as evictable, ${evictable} are`);
   check(
     numNodes === tree.numNodes && numTokens === tree.numTokens,
-    `the tree counts ${tree.numTokens} tokens in ${tree.numNodes} nodes, there are ${numTokens} in ${numNodes}`,
+    () => `the tree counts ${tree.numTokens} tokens in ${tree.numNodes} nodes, there are ${numTokens} in ${numNodes}`,
   );
 }
 
 /** Removes what it has seen from `references`. */
 function checkReferences({ nodes }: KvMemory, node: RadixNode, { pool, store }: References): void {
-  const at = `node at ${node.startIndex}`;
+  const at = () => `node at ${node.startIndex}`;
   const [inPool, inStore] = [pool.get(node) ?? 0, store.get(node) ?? 0];
-  check(node.refCount === inPool, `${at}: ref count ${node.refCount}, leases ${inPool}`);
-  check(node.storedRefs === inStore, `${at}: stored refs ${node.storedRefs}, partial leases ${inStore}`);
-  check(node.storedRefs > 0 || !nodes.isLost(node), `${at} is lost and unused, but not dropped`);
+  check(node.refCount === inPool, () => `${at()}: ref count ${node.refCount}, leases ${inPool}`);
+  check(node.storedRefs === inStore, () => `${at()}: stored refs ${node.storedRefs}, partial leases ${inStore}`);
+  check(node.storedRefs > 0 || !nodes.isLost(node), () => `${at()} is lost and unused, but not dropped`);
   pool.delete(node);
   store.delete(node);
 }
@@ -127,27 +136,25 @@ function checkReferences({ nodes }: KvMemory, node: RadixNode, { pool, store }: 
 function checkSlots({ pool }: KvMemory, node: RadixNode, holders: SlotHolders): void {
   if (!node.slots) return;
   holders.add(node.slots, `the node at ${node.startIndex}`);
-  for (const [i, slot] of node.slots.entries())
-    check(
-      node.pruned !== null || pool.positions[slot] === node.startIndex + i,
-      `slot ${slot} stands at the wrong position`,
-    );
+  if (node.pruned !== null) return;
+  const wrong = node.slots.find((slot, i) => pool.positions[slot] !== node.startIndex + i);
+  check(wrong === undefined, () => `slot ${wrong} stands at the wrong position`);
 }
 
 function checkBlocks({ store }: KvMemory, node: RadixNode): void {
   let row = 0;
   for (const { codec, encoded, numRows, part } of node.stored?.blocks ?? []) {
     if (codec && !codec.lossless) {
-      const at = `the node at ${node.startIndex}`;
+      const at = () => `the node at ${node.startIndex}`;
       const codecs = codecsOf(lossyWithin(node.lossy, row, row + numRows));
       // A part of a block may have only rows that its codec kept exactly.
       check(
         (codecs.length === 1 && codecs[0] === codec.name) || (codecs.length === 0 && part !== undefined),
-        `${at} names ${codecs.join() || 'nothing'} for rows that are coded with ${codec.name}`,
+        () => `${at()} names ${codecs.join() || 'nothing'} for rows that are coded with ${codec.name}`,
       );
       check(
         !encoded || encoded.length < numRows * store.bytesPerToken,
-        `${at} has a block that its codec has made larger`,
+        () => `${at()} has a block that its codec has made larger`,
       );
     }
     row += numRows;
@@ -160,15 +167,15 @@ function checkBytes({ tree, store, pool, budget, bytes }: KvMemory): void {
   let storeBytes = 0;
   for (const { positions, sketch, encoded, rows } of stored)
     storeBytes += (positions?.byteLength ?? 0) + ((sketch ?? encoded)?.byteLength ?? byteLengthOf(arraysOf(rows())));
-  check(storeBytes === store.bytes, `store bytes ${store.bytes}, allocated ${storeBytes}`);
+  check(storeBytes === store.bytes, () => `store bytes ${store.bytes}, allocated ${storeBytes}`);
 
   // The runner's own arrays cannot be read here, so their size is taken from the shape.
   let poolBytes = pool.positions.byteLength + pool.stamps.byteLength + pool.numSlots * (pool.shape.runnerBytes ?? 0);
   for (const arrays of [pool.keys, pool.values, pool.keyScales, pool.valueScales]) poolBytes += byteLengthOf(arrays);
-  check(poolBytes === pool.bytes, `pool bytes ${pool.bytes}, allocated ${poolBytes}`);
+  check(poolBytes === pool.bytes, () => `pool bytes ${pool.bytes}, allocated ${poolBytes}`);
   check(
     bytes + budget.borrowed <= budget.maxBytes,
-    `${bytes} bytes and ${budget.borrowed} borrowed bytes exceed the budget of ${budget.maxBytes}`,
+    () => `${bytes} bytes and ${budget.borrowed} borrowed bytes exceed the budget of ${budget.maxBytes}`,
   );
 }
 
