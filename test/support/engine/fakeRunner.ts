@@ -54,6 +54,25 @@ function header(tokenId: number, position: number, hash: number): number[] {
 
 const cell = (hash: number, index: number): number => (mix(hash, index) << 24) >> 24;
 
+/** What a row holds after a prefix with this hash: for each layer and head, keys and values in turn, then their scales. */
+function cellsOf({ numLayers, kvHeads, headSize }: KvShape, hash: number): Int16Array {
+  const cells = new Int16Array(numLayers * kvHeads * (2 * headSize + 2));
+  let next = 0;
+  for (let at = 0; at < numLayers * kvHeads; at++) {
+    for (let d = 0; d < headSize; d++) {
+      cells[next++] = cell(hash, at * 100 + d);
+      cells[next++] = cell(hash, at * 100 + 50 + d);
+    }
+    cells[next++] = Math.abs(cell(hash, at * 100 + 90));
+    cells[next++] = Math.abs(cell(hash, at * 100 + 91));
+  }
+  return cells;
+}
+
+const wrong = (what: string, slot: number, position: number) => ({
+  wrong: `Wrong ${what} in slot ${slot} for position ${position}.`,
+});
+
 export class FakeRunner implements ModelRunner {
   readonly vocabSize = VOCAB_SIZE;
   readonly pool: KvPool;
@@ -71,6 +90,8 @@ export class FakeRunner implements ModelRunner {
   received: ReceivedAttention | null = null;
   /** Requested queries of the last run. The values are arbitrary but depend on the rows that were read. */
   queries: Float32Array | null = null;
+  /** The cells that each slot should hold if its row has this hash. */
+  readonly #expected: { hash: number; cells: Int16Array }[] = [];
 
   constructor(pool: KvPool) {
     this.pool = pool;
@@ -151,14 +172,12 @@ export class FakeRunner implements ModelRunner {
 
   /** Checks one context row against the chain. Returns its hash; if it may break the chain, a hash of its contents. */
   #read(slot: number, position: number, before: number, mustBeWhole: boolean): number {
-    try {
-      return this.#readWhole(slot, position, before);
-    } catch (error) {
-      const hash = this.#readCoded(slot, position, before);
-      if (hash !== null) return hash;
-      if (mustBeWhole) throw error;
-      return this.#hashOf(slot, before);
-    }
+    const read = this.#readWhole(slot, position, before);
+    if (typeof read === 'number') return read;
+    const hash = this.#readCoded(slot, position, before);
+    if (hash !== null) return hash;
+    if (mustBeWhole) throw new Error(read.wrong);
+    return this.#hashOf(slot, before);
   }
 
   /** The hash of a row that a codec has made of the expected row; null: it is not such a row. */
@@ -169,40 +188,51 @@ export class FakeRunner implements ModelRunner {
       : null;
   }
 
-  #readWhole(slot: number, position: number, before: number): number {
+  /** The hash of a row that continues the chain, or what is wrong with it. */
+  #readWhole(slot: number, position: number, before: number): number | { wrong: string } {
     const { pool } = this;
     const { numLayers, kvHeads, headSize, kv } = pool.shape;
     const L = pool.pageSlots;
-    if (slot < 0 || slot >= pool.numSlots) throw new Error(`Slot ${slot} is outside the pool of ${pool.numSlots}.`);
+    if (slot < 0 || slot >= pool.numSlots) return { wrong: `Slot ${slot} is outside the pool of ${pool.numSlots}.` };
     const place = pool.places[Math.floor(slot / L)]!;
     const within = slot % L;
-    const head: number[] = [];
-    for (let i = 0; i < kvHeads * headSize; i++)
-      head.push(pool.keys[0]![(place * kvHeads * headSize + i) * L + within]! & 255);
-    const tokenId = head[0]! | (head[1]! << 8);
-    const hash = head[4]! | (head[5]! << 8) | (head[6]! << 16) | (head[7]! << 24);
-    const where = `slot ${slot} for position ${position}`;
-    if (hash !== chain(before, tokenId, position))
-      throw new Error(`Wrong prefix in ${where}: token ${tokenId}, stored position ${head[2]! | (head[3]! << 8)}.`);
-    if (pool.positions[slot] !== position) throw new Error(`Wrong position ${pool.positions[slot]} in ${where}.`);
+    const heads = pool.keys[0]!;
+    const first = place * kvHeads * headSize * L + within;
+    const tokenId = (heads[first]! & 255) | ((heads[first + L]! & 255) << 8);
+    const hash =
+      (heads[first + 4 * L]! & 255) |
+      ((heads[first + 5 * L]! & 255) << 8) |
+      ((heads[first + 6 * L]! & 255) << 16) |
+      ((heads[first + 7 * L]! & 255) << 24);
+    if (hash !== chain(before, tokenId, position)) return wrong('prefix', slot, position);
+    if (pool.positions[slot] !== position) return wrong('position', slot, position);
+    const cells = this.#cellsOf(slot, hash);
+    let at = 0;
     for (let l = 0; l < numLayers; l++) {
-      for (let h = 0; h < kvHeads; h++) {
-        const base = (l * kvHeads + h) * 100;
-        const row = place * kvHeads + h;
-        for (let d = 0; d < headSize; d++) {
-          if (l > 0 && pool.keys[l]![(row * headSize + d) * L + within] !== cell(hash, base + d))
-            throw new Error(`Wrong key in ${where}.`);
-          if (pool.values[l]![(row * L + within) * headSize + d] !== cell(hash, base + 50 + d))
-            throw new Error(`Wrong value in ${where}.`);
+      const keys = pool.keys[l]!;
+      const values = pool.values[l]!;
+      for (let row = place * kvHeads; row < (place + 1) * kvHeads; row++) {
+        for (let d = 0; d < headSize; d++, at += 2) {
+          if (l > 0 && keys[(row * headSize + d) * L + within] !== cells[at]) return wrong('key', slot, position);
+          if (values[(row * L + within) * headSize + d] !== cells[at + 1]) return wrong('value', slot, position);
         }
-        if (kv === 'float32') continue;
-        if (pool.keyScales[l]![row * L + within] !== Math.abs(cell(hash, base + 90)))
-          throw new Error(`Wrong key scale in ${where}.`);
-        if (pool.valueScales[l]![row * L + within] !== Math.abs(cell(hash, base + 91)))
-          throw new Error(`Wrong value scale in ${where}.`);
+        if (kv !== 'float32') {
+          if (pool.keyScales[l]![row * L + within] !== cells[at]) return wrong('key scale', slot, position);
+          if (pool.valueScales[l]![row * L + within] !== cells[at + 1]) return wrong('value scale', slot, position);
+        }
+        at += 2;
       }
     }
     return hash;
+  }
+
+  /** Most slots hold the same row in many steps. */
+  #cellsOf(slot: number, hash: number): Int16Array {
+    const known = this.#expected[slot];
+    if (known?.hash === hash) return known.cells;
+    const cells = cellsOf(this.pool.shape, hash);
+    this.#expected[slot] = { hash, cells };
+    return cells;
   }
 
   #hashOf(slot: number, before: number): number {
@@ -217,17 +247,18 @@ export class FakeRunner implements ModelRunner {
     const { numLayers, kvHeads, headSize, kv } = this.pool.shape;
     const n = rows.numTokens;
     const head = header(tokenId, position, hash);
-    for (let l = 0; l < numLayers; l++) {
-      for (let h = 0; h < kvHeads; h++) {
-        const at = l * kvHeads + h;
-        for (let d = 0; d < headSize; d++) {
-          rows.keys[(at * headSize + d) * n + i] = l === 0 ? head[h * headSize + d]! : cell(hash, at * 100 + d);
-          rows.values[(at * n + i) * headSize + d] = cell(hash, at * 100 + 50 + d);
-        }
-        if (kv === 'float32') continue;
-        rows.keyScales[at * n + i] = Math.abs(cell(hash, at * 100 + 90));
-        rows.valueScales[at * n + i] = Math.abs(cell(hash, at * 100 + 91));
+    const cells = cellsOf(this.pool.shape, hash);
+    let next = 0;
+    for (let at = 0; at < numLayers * kvHeads; at++) {
+      for (let d = 0; d < headSize; d++) {
+        const key = cells[next++]!;
+        rows.keys[(at * headSize + d) * n + i] = at < kvHeads ? head[at * headSize + d]! : key;
+        rows.values[(at * n + i) * headSize + d] = cells[next++]!;
       }
+      const [keyScale, valueScale] = [cells[next++]!, cells[next++]!];
+      if (kv === 'float32') continue;
+      rows.keyScales[at * n + i] = keyScale;
+      rows.valueScales[at * n + i] = valueScale;
     }
   }
 }

@@ -19,13 +19,17 @@ export function contentOf(
   { numTokens: n, keys, values, keyScales, valueScales }: KvRows,
   i: number,
 ): string {
-  const cells: number[] = [];
+  const cells = new Float32Array(numLayers * kvHeads * (2 * headSize + 2));
+  let next = 0;
   for (let h = 0; h < numLayers * kvHeads; h++) {
-    for (let d = 0; d < headSize; d++)
-      cells.push(keys[(h * headSize + d) * n + i]!, values[(h * n + i) * headSize + d]!);
-    cells.push(keyScales[h * n + i]!, valueScales[h * n + i]!);
+    for (let d = 0; d < headSize; d++) {
+      cells[next++] = keys[(h * headSize + d) * n + i]!;
+      cells[next++] = values[(h * n + i) * headSize + d]!;
+    }
+    cells[next++] = keyScales[h * n + i] ?? Number.NaN;
+    cells[next++] = valueScales[h * n + i] ?? Number.NaN;
   }
-  return cells.join();
+  return Buffer.from(cells.buffer).toString('latin1');
 }
 
 class TracedCodec extends KvCodec {
