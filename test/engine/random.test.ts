@@ -83,7 +83,7 @@ test('random requests under a tight budget equal the oracle, with many evictions
   expect(events.evictions).toBeGreaterThanOrEqual(part(200));
   expect(events.preemptions).toBeGreaterThanOrEqual(part(200));
   expect([...outcomes.values()].filter((o) => o.error).length).toBeGreaterThanOrEqual(part(5));
-}, 60_000);
+});
 
 test('a small pool beside a store: demotions and promotions keep every row', async () => {
   const items = makeWorkload({
@@ -107,7 +107,7 @@ test('a small pool beside a store: demotions and promotions keep every row', asy
   const { events } = engine.stats();
   expect(events.demotions).toBeGreaterThan(100);
   expect(events.promotions).toBeGreaterThan(40);
-}, 60_000);
+});
 
 test("property: any memory budget, token budget, class mix and abort order gives the oracle's tokens", async () => {
   const setting = fc.record({
@@ -139,7 +139,7 @@ test("property: any memory budget, token budget, class mix and abort order gives
     }),
     { seed: 3, numRuns: part(150) },
   );
-}, 60_000);
+});
 
 test('property: the budget, pins and evictions change while requests run', async () => {
   await fc.assert(
@@ -203,7 +203,7 @@ test('property: the budget, pins and evictions change while requests run', async
     ),
     { seed: 4, numRuns: part(80) },
   );
-}, 60_000);
+});
 
 const MINUTE = 60_000;
 

@@ -443,7 +443,7 @@ test(`${NUM_OPERATIONS} random operations over files, memory and disk keep the b
   settle();
   expect(asked).toEqual([]);
   expect(numAsked).toBeGreaterThan(part(200));
-}, 120_000);
+});
 
 test('maintenance checks a file once per segment to write and once more, whatever is written or encoded of other files', async () => {
   const shape = { ...fakeShape(), headSize: 16 };

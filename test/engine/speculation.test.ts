@@ -124,7 +124,7 @@ test('property: greedy and sampled, with right and wrong drafts, under any budge
   expect(accepted).toBeGreaterThan(2000);
   expect(drafted - accepted).toBeGreaterThan(1000);
   expect(preemptions).toBeGreaterThan(100);
-}, 60_000);
+});
 
 test('draft tokens after an end token, a stop string or a complete text are dropped, and their rows are freed', async () => {
   const prompt = tokens(20, 5);
@@ -237,4 +237,4 @@ test('the sampled distribution is unchanged: chi-square of the token after a dra
     // one in a thousand.
     expect(chi2).toBeLessThan(classes + 4 * Math.sqrt(2 * classes));
   }
-}, 60_000);
+});

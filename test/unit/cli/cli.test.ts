@@ -900,7 +900,7 @@ describe('the program', () => {
       status: 0,
       stderr: expect.not.stringContaining('not used'),
     });
-  }, 60_000);
+  });
 
   test('eval explains its columns, and warns about a short text', async () => {
     const file = join(temporary, 'three.ts');
@@ -915,7 +915,7 @@ describe('the program', () => {
       status: 1,
       stderr: expect.stringContaining('the text is too short to measure a codec'),
     });
-  }, 60_000);
+  });
 
   test('eval measures codecs against int8 rows', async () => {
     const file = join(temporary, 'some.ts');
@@ -929,7 +929,7 @@ describe('the program', () => {
     const { stderr } = await run('eval', '--text', file, '--kv', 'nvfp4');
     expect(stderr).toMatch(/^KL and top-1 are against int8 rows/m);
     expect(stderr).toContain('the figures rest on 192 predicted tokens');
-  }, 60_000);
+  });
 
   test('complete prints only the text on stdout, the same in every run', async () => {
     const place = ['complete', '--file', 'engine/model/runtime/rope.ts', '--line', '12', '--column', '20'];

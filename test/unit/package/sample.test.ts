@@ -21,4 +21,4 @@ test('the sample of npm start compiles by itself, so no import in it is broken',
   } finally {
     rmSync(folder, { recursive: true });
   }
-}, 120_000);
+});

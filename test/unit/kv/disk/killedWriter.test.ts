@@ -98,4 +98,4 @@ test(`killed in the midst of writing, ${ROUNDS} times and more: nothing is lost 
   // Otherwise nothing has been tried.
   expect(numCut).toBeGreaterThan(ROUNDS / 2);
   expect(numHalf).toBeGreaterThan(2);
-}, 120_000);
+});
