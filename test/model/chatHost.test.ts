@@ -11,7 +11,7 @@ import type { EngineMessage } from '../../engine/protocol/messages.ts';
 import { EngineClient } from '../../src/client/engineClient.ts';
 import type { EngineState } from '../../src/client/engineLifecycle.ts';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
-import { INVENTORY } from '../vscode/suite.ts';
+import { INVENTORY } from '../vscode/inventory.ts';
 
 const editor = vi.hoisted(() => ({ active: undefined as unknown, documents: [] as unknown[] }));
 vi.mock('../../src/vscode.ts', () => {

@@ -4,7 +4,7 @@ import { afterEach, beforeAll, expect, test } from 'vitest';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { PATIENCE, setText } from './editor.ts';
 import { openQuickFixes } from './menus.ts';
-import { editorSuite, INVENTORY } from './suite.ts';
+import { editorSuite, INVENTORY, ownEditorSuite } from './suite.ts';
 
 const LARGE = Array.from({ length: 600 }, (_, i) => `export const value${i} = compute(${i});\n`).join('');
 const FILES = {
@@ -64,7 +64,7 @@ function begunWithDot(footers: Element[]): { begun: string[]; mostLines: number 
   return { begun, mostLines };
 }
 
-editorSuite('chat', FILES, (editor) => {
+ownEditorSuite('chat', FILES, (editor) => {
   const violations: string[] = [];
   const chat = () => editor().chat;
   const input = () => chat().getByRole('textbox', { name: 'Ask Kvasir' });

@@ -5,9 +5,9 @@
 import { expect, test } from 'vitest';
 import { PATIENCE } from './editor.ts';
 import { cpuMs, engineLibraries, threadNames } from './processes.ts';
-import { editorSuite, INVENTORY } from './suite.ts';
+import { INVENTORY, ownEditorSuite } from './suite.ts';
 
-editorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTORY }, (editor) => {
+ownEditorSuite('disabled', { 'src/inventory.ts': INVENTORY, 'src/other.ts': INVENTORY }, (editor) => {
   const engine = () => ({
     threads: threadNames(editor().extensionHost).filter((name) => /kvasir/i.test(name)),
     processes: engineLibraries(editor().extensionHost),

@@ -14,13 +14,16 @@ import {
   writeFileSync,
 } from 'node:fs';
 import path from 'node:path';
-import { type Browser, chromium, type FrameLocator, type Locator, type Page } from 'playwright-core';
+import type { BrowserContext, FrameLocator, Locator, Page } from 'playwright-core';
+import { browserFor } from './browser.ts';
 import { commandLine, processesWith } from './processes.ts';
 import { commandId, type DriverRequest, send } from './driver.ts';
 import { type EditorServerAddress, RUN_VARIABLE } from './server.ts';
 
 /** Timeout for waits whose length depends on the machine's load. A wait this long is a failure. */
 export const PATIENCE = 60_000;
+
+const VIEWPORT = { width: 1280, height: 800 };
 
 /** How long the quick input may take to open with its list before its key is pressed again. */
 const ATTEMPT_MS = 5_000;
@@ -96,14 +99,15 @@ export class Editor {
   readonly page: Page;
   /** Absolute path of the opened folder. */
   readonly folder: string;
-  /** Process id of this window's extension host. */
-  readonly extensionHost: number;
+  readonly #context: BrowserContext;
   /** Error lines in the window's console that name the extension. */
   readonly problems: string[];
-  readonly #browser: Browser;
   readonly #server: EditorServerAddress;
   /** The driver's socket in this window's extension host. A window without extensions has none. */
   #driver: string | undefined;
+  #extensionHost: number;
+  /** Files with the user's and the machine's settings, and their contents when the window was opened. */
+  readonly #settings: ReadonlyMap<string, string>;
   /** The file that was opened last. */
   #opened: string | undefined;
   /** Also those of extension hosts before a reload, which may still be there. */
@@ -111,18 +115,20 @@ export class Editor {
 
   private constructor(
     server: EditorServerAddress,
-    browser: Browser,
+    context: BrowserContext,
     page: Page,
     folder: string,
     extensionHost: number,
     problems: string[],
+    settings: ReadonlyMap<string, string>,
   ) {
     this.#server = server;
-    this.#browser = browser;
+    this.#context = context;
     this.page = page;
     this.folder = folder;
-    this.extensionHost = extensionHost;
+    this.#extensionHost = extensionHost;
     this.problems = problems;
+    this.#settings = settings;
   }
 
   /** Opens a new window with its own extension host on a new folder that holds `files` (relative path to content). */
@@ -133,19 +139,19 @@ export class Editor {
   ): Promise<Editor> {
     const folder = path.join(mkdtempSync(path.join(address.folder, 'workspaces', 'window-')), 'warehouse');
     for (const [name, content] of Object.entries(files)) writeIfOther(path.join(folder, name), content);
+    const settings = settingsFiles(address);
     // This is a user setting, so each window sets it.
-    mergeJson(path.join(address.folder, 'user/User/settings.json'), { [TRUST]: options.untrusted === true });
-    const hosts = () =>
-      processesWith(RUN_VARIABLE, address.runId).filter((pid) => commandLine(pid).includes('--type=extensionHost'));
-    const earlier = new Set(hosts());
-    const browser = await chromium.connect(address.browser);
-    const page = await browser.newPage({
-      viewport: { width: 1280, height: 800 },
+    mergeJson(settings.user, { [TRUST]: options.untrusted === true });
+    mergeJson(settings.machine, {});
+    const earlier = new Set(extensionHosts(address));
+    const context = await (await browserFor(address.browser)).newContext({
+      viewport: VIEWPORT,
       locale: options.locale ?? 'en-US',
       reducedMotion: 'reduce',
       // The server would compress each file for each window, which takes it a second of processor time.
       extraHTTPHeaders: { 'accept-encoding': 'identity' },
     });
+    const page = await context.newPage();
     page.setDefaultTimeout(PATIENCE);
     await page.addInitScript(calm);
     const problems: string[] = [];
@@ -158,20 +164,24 @@ export class Editor {
     );
     await page.locator('.monaco-workbench').waitFor();
     if (address.installed && !options.withoutExtensions) await page.locator(`[id="${STATUS_ID}"]`).waitFor();
-    const own = () => hosts().find((pid) => !earlier.has(pid));
-    for (const end = performance.now() + PATIENCE; own() === undefined && performance.now() < end; )
-      await page.waitForTimeout(100);
-    const extensionHost = own();
-    if (extensionHost === undefined) throw new Error('the window has no extension host of its own');
-    const editor = new Editor(address, browser, page, folder, extensionHost, problems);
+    const extensionHost = await newExtensionHost(address, earlier);
+    const before = new Map(Object.values(settings).map((file) => [file, readFileSync(file, 'utf8')]));
+    const editor = new Editor(address, context, page, folder, extensionHost, problems, before);
     if (!options.withoutExtensions) await editor.#findDriver();
     return editor;
   }
 
+  /** Process id of this window's extension host. */
+  get extensionHost(): number {
+    return this.#extensionHost;
+  }
+
   /** Reloads the window like the browser's button. Its extension host is a new process then. */
   async reload(): Promise<void> {
+    const earlier = new Set(extensionHosts(this.#server));
     await this.page.reload();
     await this.page.locator('.monaco-workbench').waitFor();
+    this.#extensionHost = await newExtensionHost(this.#server, earlier);
     await this.#findDriver();
   }
 
@@ -201,9 +211,42 @@ export class Editor {
     if (this.#opened !== undefined && this.#opened in files) await this.openFile(this.#opened);
   }
 
+  /**
+   * Makes the window as a new one, with `files` in its folder, for the next suite. Kvasir is switched off and on: its
+   * engine, its views and what it remembers for the window are new then. Conversations stay in its list.
+   */
+  async renew(files: Record<string, string>): Promise<void> {
+    for (let presses = 0; presses < 3; presses++) await this.press('Escape');
+    await this.page.mouse.move(1200, 400);
+    await this.page.setViewportSize(VIEWPORT);
+    await this.#drive({ closeAll: true });
+    await this.runCommand('Kvasir: New Conversation');
+    for (const title of [
+      'Notifications: Clear All Notifications',
+      'Terminal: Kill All Terminals',
+      'View: Hide Panel',
+      'View: Hide Secondary Side Bar',
+      'View: Show Explorer',
+    ])
+      await this.runCommand(title);
+    const settings = '.vscode/settings.json';
+    for (const [file, before] of this.#settings) writeIfOther(file, before);
+    writeIfOther(this.file(settings), '{"kvasir.enable":false}');
+    await this.statusItem.waitFor({ state: 'hidden' });
+    for (const name of readdirSync(this.folder))
+      if (name !== '.vscode') rmSync(this.file(name), { recursive: true, force: true });
+    for (const [name, content] of Object.entries(files)) if (name !== settings) writeIfOther(this.file(name), content);
+    if (settings in files) writeIfOther(this.file(settings), files[settings]!);
+    else rmSync(this.file(settings));
+    await this.statusItem.waitFor();
+    await this.page.locator(`.monaco-workbench.${THEMES.dark.workbench}`).waitFor();
+    this.#opened = undefined;
+    this.problems.length = 0;
+  }
+
   /** Closes the window. Its extension host ends by itself when the server no longer expects the window to return. */
   async close(): Promise<void> {
-    await this.#browser.close();
+    await this.#context.close();
   }
 
   file(name: string): string {
@@ -552,7 +595,7 @@ export class Editor {
    * Changes machine settings (`kvasir.model`, `kvasir.engine.*`). All windows share them, so tests must restore them.
    */
   configureMachine(settings: Record<string, unknown>): void {
-    mergeJson(path.join(this.#server.folder, 'user/Machine/settings.json'), settings);
+    mergeJson(settingsFiles(this.#server).machine, settings);
   }
 
   /** Changes this window's colour theme and waits until the window and the webviews' pages show it. */
@@ -598,6 +641,27 @@ export class Editor {
     mkdirSync(path.dirname(file), { recursive: true });
     await this.page.screenshot({ path: file });
   }
+}
+
+function settingsFiles({ folder }: EditorServerAddress) {
+  return {
+    user: path.join(folder, 'user/User/settings.json'),
+    machine: path.join(folder, 'user/Machine/settings.json'),
+  };
+}
+
+function extensionHosts({ runId }: EditorServerAddress): number[] {
+  return processesWith(RUN_VARIABLE, runId).filter((pid) => commandLine(pid).includes('--type=extensionHost'));
+}
+
+/** Waits for an extension host that is not among `earlier`. */
+async function newExtensionHost(address: EditorServerAddress, earlier: ReadonlySet<number>): Promise<number> {
+  for (const end = performance.now() + PATIENCE; performance.now() < end; ) {
+    const found = extensionHosts(address).find((pid) => !earlier.has(pid));
+    if (found !== undefined) return found;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+  throw new Error('the window has no extension host of its own');
 }
 
 /** Whether the element is visible within the time of an attempt. */

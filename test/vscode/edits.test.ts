@@ -9,7 +9,7 @@ import path from 'node:path';
 import type { Locator } from 'playwright-core';
 import { afterAll, expect, test } from 'vitest';
 import { PATIENCE, setText } from './editor.ts';
-import { editorSuite, INVENTORY } from './suite.ts';
+import { INVENTORY, ownEditorSuite } from './suite.ts';
 
 const SHORT = 'export function twice(n: number): number {\n  return n + n;\n}\n\nexport const four = twice(2);\n';
 
@@ -22,7 +22,7 @@ const REPOSITORY = {
 };
 const HAS_GIT = spawnSync('git', ['--version']).status === 0;
 
-editorSuite(
+ownEditorSuite(
   'edits',
   {
     'src/inventory.ts': INVENTORY,

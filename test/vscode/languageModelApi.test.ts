@@ -6,7 +6,7 @@ import { ModelText } from '../../engine/text/format/modelText.ts';
 import { BUILT_IN, counted } from '../support/builtIn.ts';
 import { type Editor, PATIENCE } from './editor.ts';
 import { engineLibraries } from './processes.ts';
-import { editorSuite, INVENTORY } from './suite.ts';
+import { INVENTORY, ownEditorSuite } from './suite.ts';
 
 interface Failure {
   languageModelError: boolean;
@@ -35,7 +35,7 @@ const MAX_INPUT = BUILT_IN.contextTokens - BUILT_IN.manifest.chat.maxTokens - 64
 /** Whether the engine has loaded its runtime. */
 const loaded = (window: Editor) => engineLibraries(window.extensionHost).length > 0;
 
-editorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
+ownEditorSuite('language model', { 'src/inventory.ts': INVENTORY }, (editor) => {
   /** VS Code's own chat view. */
   const chat = () => editor().page.locator('.part.auxiliarybar');
 

@@ -7,14 +7,14 @@ import { replay } from './editorReplay.ts';
 import { type EventLoopDelay, HELPER_FILES, whileMeasured } from './eventLoop.ts';
 import { readSession } from '../support/session/session.ts';
 import { residentBytes } from './processes.ts';
-import { editorSuite } from './suite.ts';
+import { ownEditorSuite } from './suite.ts';
 
 const session = readSession();
 /** One file, one passage: about twenty seconds. */
 const events = session.events.slice(0, session.events.findIndex((event) => event.do === 'save') + 1);
 const files = Object.fromEntries(session.files.map(({ file, text }) => [file, text]));
 
-editorSuite('recorded session', { ...files, ...HELPER_FILES }, (editor) => {
+ownEditorSuite('recorded session', { ...files, ...HELPER_FILES }, (editor) => {
   let before = 0;
   let delay: EventLoopDelay | undefined;
 

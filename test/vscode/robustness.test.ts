@@ -11,7 +11,7 @@ import { PATIENCE } from './editor.ts';
 import { cursorOf, unfinishedLine } from './places.ts';
 import type { EditorServerAddress } from './server.ts';
 import { ownServer } from './ownServer.ts';
-import { editorSuite, INVENTORY } from './suite.ts';
+import { INVENTORY, ownEditorSuite } from './suite.ts';
 
 const SETTINGS = ['kvasir.engine.unloadAfterMinutes', 'kvasir.engine.threads', 'kvasir.model', 'kvasir.cache.maxBytes'];
 const QUESTION = 'What is this file for?';
@@ -20,7 +20,7 @@ const DONE = /^done: This file/;
 /** A place where any model suggests text. */
 const UNFINISHED = unfinishedLine('let total = ');
 
-editorSuite(
+ownEditorSuite(
   'robustness',
   {
     'src/inventory.ts': INVENTORY,
@@ -151,8 +151,11 @@ editorSuite(
         renameSync(library, `${library}.whole`);
         damaged.push(library);
         writeFileSync(library, 'damaged');
+        const numAnswers = await editor().answers.count();
         await editor().reload();
         await editor().statusItem.waitFor();
+        // The conversation appears late. A question before that would be taken for one of its turns.
+        await expect.poll(() => editor().answers.count(), { timeout: PATIENCE }).toBe(numAnswers);
       };
       try {
         await damage(kernels);

@@ -9,7 +9,7 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } fr
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { type BrowserServer, chromium } from 'playwright-core';
+import { type BrowserStart, closeBrowser } from './browser.ts';
 import { commandLine, processesWith } from './processes.ts';
 import type { EditorFiles } from './setup.ts';
 
@@ -19,7 +19,7 @@ export const RUN_VARIABLE = 'KVASIR_EDITOR_TEST_RUN';
 /** What a test file needs to open a window. Plain data, because vitest sends it to another process. */
 export interface EditorServerAddress {
   url: string;
-  browser: string;
+  browser: BrowserStart;
   /** Value of RUN_VARIABLE. */
   runId: string;
   /** The folder of this run. Workspaces are created in it. */
@@ -117,7 +117,6 @@ export async function startServer(
     path.join(folder, 'extensions'),
   ];
   const started: ChildProcess[] = [];
-  let browser: BrowserServer | undefined;
 
   // Nobody calls `stop` when the tests are interrupted.
   const abandon = () => {
@@ -127,7 +126,7 @@ export async function startServer(
   process.once('exit', abandon);
   const stop = async () => {
     process.off('exit', abandon);
-    await browser?.close().catch(() => {});
+    await closeBrowser().catch(() => {});
     for (const child of started.reverse()) await end(child);
     const left = await waitUntilNone(() => processesWith(RUN_VARIABLE, runId), 10_000);
     const names = left.map((pid) => `${pid} ${commandLine(pid).slice(0, 150)}`);
@@ -175,25 +174,10 @@ export async function startServer(
       `#!/bin/sh\nexec ${[...namespace.enter, files.chromium].map((word) => `'${word}'`).join(' ')} "$@"\n`,
       { mode: 0o755 },
     );
-    browser = await chromium.launchServer({
-      executablePath: launcher,
-      args: [
-        '--headless',
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-quic',
-        '--no-first-run',
-        '--disable-background-networking',
-        '--disable-component-update',
-        '--disable-sync',
-      ],
-      env: { ...env, ...files.chromiumEnv },
-      timeout: 60_000,
-    });
     return {
       address: {
         url: `http://127.0.0.1:${port}`,
-        browser: browser.wsEndpoint(),
+        browser: { executablePath: launcher, env: { ...env, ...files.chromiumEnv } },
         runId,
         folder,
         installed: vsix !== undefined,

@@ -1,82 +1,50 @@
 /**
- * The folder that the editor tests open, and `editorSuite`, which runs tests over one window. Where no editor runs, the
- * suite is skipped and its name shows the reason.
+ * `editorSuite` runs tests over one window. Suites of one process use the same window in turn, because opening one takes
+ * more processor time than most suites. Where no editor runs, the suite is skipped and its name shows the reason.
  */
 import path from 'node:path';
-import { afterAll, afterEach, beforeAll, describe } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe } from 'vitest';
 import { Editor, type EditorOptions } from './editor.ts';
 import { ownServer } from './ownServer.ts';
+import type { EditorServerAddress } from './server.ts';
 
-/** Sample code to complete, ask about and summarise. It is long enough that its reuse shows. */
-export const INVENTORY = `/** Keeps what is in stock, by article number. */
-export interface Article {
-  id: string;
-  name: string;
-  price: number;
+export { INVENTORY } from './inventory.ts';
+
+/** The window that the last suite has left, for the next one. */
+let left: Editor | undefined;
+
+async function windowFor(
+  server: EditorServerAddress,
+  files: Record<string, string>,
+  own: boolean,
+  options: EditorOptions,
+): Promise<Editor> {
+  const window = left;
+  left = undefined;
+  if (window && !own) {
+    try {
+      await window.renew(files);
+      return window;
+    } catch (error) {
+      console.log(`The window cannot be used again: ${(error as Error).message}`);
+    }
+  }
+  await window?.close();
+  return await Editor.open(server, files, options);
 }
 
-export interface StockEntry {
-  article: Article;
-  count: number;
+interface SuiteOptions extends EditorOptions {
+  /** No other suite uses the window. This is so with options of the window, too. */
+  own?: boolean;
+  /** A second attempt gets a new window. It implies `own`. */
+  reopen?: boolean;
 }
-
-/** Thrown when more is taken out than is there. */
-export class OutOfStockError extends Error {
-  constructor(id: string, wanted: number, available: number) {
-    super(\`wanted \${wanted} of \${id}, only \${available} in stock\`);
-    this.name = 'OutOfStockError';
-  }
-}
-
-/** The stock of one warehouse. */
-export class Inventory {
-  private readonly entries = new Map<string, StockEntry>();
-
-  /** Adds articles; the number is counted on top of what is there. */
-  add(article: Article, count: number): void {
-    if (count <= 0) {
-      throw new RangeError('count must be positive');
-    }
-    const entry = this.entries.get(article.id);
-    if (entry) {
-      entry.count += count;
-    } else {
-      this.entries.set(article.id, { article, count });
-    }
-  }
-
-  /** Takes articles out, or throws and changes nothing. */
-  remove(id: string, count: number): void {
-    const entry = this.entries.get(id);
-    const available = entry ? entry.count : 0;
-    if (!entry || available < count) {
-      throw new OutOfStockError(id, count, available);
-    }
-    entry.count -= count;
-    if (entry.count === 0) {
-      this.entries.delete(id);
-    }
-  }
-
-  /** How many of an article are there. */
-  count(id: string): number {
-    const entry = this.entries.get(id);
-    return entry ? entry.count : 0;
-  }
-
-  /** The value of everything in stock. */
-  totalValue(): number {
-    let total = 0;
-    for (const entry of this.entries.values()) {
-      total += entry.count * entry.article.price;
-    }
-    return total;
-  }
-}
-`;
 
 /**
  * Runs `tests` over one window with `files` in its folder. Call `editor()` only inside tests and hooks.
+ *
+ * A suite finds the window as a new one, except that conversations of before are listed and the extension host has the
+ * engine's libraries. If one of its tests fails, the next suite gets a new window.
  *
  * A second attempt finds the files as they were at first. With `reopen` it gets a new window, for tests of what happens
  * only once in a window. Such a suite prepares its window in its tests.
@@ -85,19 +53,29 @@ export function editorSuite(
   name: string,
   files: Record<string, string>,
   tests: (editor: () => Editor) => void,
-  { reopen = false, ...options }: EditorOptions & { reopen?: boolean } = {},
+  { reopen = false, own = reopen, ...options }: SuiteOptions = {},
 ): void {
   const server = ownServer();
   if (typeof server === 'string') {
     describe.skip(`${name} (${server})`, () => tests(() => undefined as never));
     return;
   }
+  const isOwn = own || Object.keys(options).length > 0;
   describe(name, () => {
     let window: Editor;
+    let numPassed = 0;
+    let numOther = 0;
     beforeAll(async () => {
-      window = await Editor.open(server, files, options);
+      window = await windowFor(server, files, isOwn, options);
+    });
+    beforeEach(() => {
+      numOther++;
     });
     afterEach(async ({ task }) => {
+      if (task.result?.state === 'pass') {
+        numPassed++;
+        numOther--;
+      }
       if (task.result?.state !== 'fail' || !window) return;
       await window.picture(path.join('.cache/editor-failures', `${name} ${task.name}.png`.replace(/[^\w.]+/g, '-')));
       // The end of the report repeats the stack.
@@ -113,8 +91,20 @@ export function editorSuite(
       await window.restore(files);
     });
     afterAll(async () => {
-      await window?.close();
+      // Without any test a hook has failed.
+      if (!isOwn && numPassed && !numOther) left = window;
+      else await window?.close();
     });
     tests(() => window);
   });
+}
+
+/** An editor suite with a window that no other suite uses. */
+export function ownEditorSuite(
+  name: string,
+  files: Record<string, string>,
+  tests: (editor: () => Editor) => void,
+  options: SuiteOptions = {},
+): void {
+  editorSuite(name, files, tests, { ...options, own: true });
 }

@@ -16,21 +16,32 @@ export default defineConfig({
     // needed its second attempt, with its error.
     retry: 1,
     pool: 'forks',
+    // The suites of a process share its window.
+    isolate: false,
     maxWorkers: WORKERS,
     sequence: {
       sequencer: longestFirst(
+        // These need windows of their own. A window that suites share would be closed for them.
         'vscode/chat',
-        'vscode/platform',
-        'vscode/engineOptions',
         'vscode/robustness',
+        'vscode/platform',
+        'vscode/portuguese',
+        'vscode/recordedSession',
+        'vscode/edits',
+        'vscode/startup',
+        'vscode/trust',
+        'vscode/disabled',
+        'vscode/languageModelApi',
+        // These share the window of their process.
         'vscode/cachePanel',
-        'vscode/completion',
-        'vscode/completionBehaviour',
+        'vscode/engineOptions',
         'vscode/oddFiles',
+        'vscode/completionBehaviour',
         'vscode/commands',
         'vscode/limits',
+        'vscode/completion',
+        'vscode/assistant',
         'vscode/attach',
-        'vscode/portuguese',
       ),
     },
   },
