@@ -42,7 +42,7 @@ const minCopies = (period: number, unit: () => string): number =>
 const OPERATORS = /(?:[\s,]|&&|\|\||\?\?|(?<=\s)[-+%=?|]|(?<!:):)+$/;
 
 /** Where a text may end to leave its line without an error. */
-const WORD_END = /[\p{L}\p{N}_$]+|[)\]}"'`>]/gu;
+const WORD_END = /(?:[\p{L}\p{N}_]|\$(?!\{))+|[)\]}"'`>]/gu;
 const MAX_TRIES = 12;
 
 interface Cut {

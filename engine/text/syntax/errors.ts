@@ -1,8 +1,36 @@
-/** Finds errors in a part of a syntax tree. */
+/** Finds errors in a part of a syntax tree, and tells whether new text adds one to its line. */
 import type { Tree } from 'web-tree-sitter';
 
+/** Lines that grammars do not read whole: directives, and templates with type arguments. */
+const UNREAD = /^\s*#|[\w)\]]<[^`;]*>`/;
+/** Stands for text at the cursor where a line has an error without any, as `${}` has. */
+const ANY_WORD = 'x';
+
+/** Reads the tree with text at the cursor, and the one without. Undefined without a tree. */
+type Reader = <T>(written: string, read: (tree: Tree, text: string, old: Tree) => T) => T | undefined;
+
+/**
+ * Returns a function that tells whether text at the cursor adds no error to its line, with the rest of the line behind
+ * it. It does not judge a line that has one even with a word at the cursor.
+ */
+export function lineJudge(lf: string, offset: number, withText: Reader): (written: string) => boolean {
+  const start = lf.lastIndexOf('\n', offset - 1) + 1;
+  const end = lf.indexOf('\n', offset) < 0 ? lf.length : lf.indexOf('\n', offset);
+  if (UNREAD.test(lf.slice(start, end))) return () => true;
+  const cleanPart = (tree: Tree, length: number): 'file' | 'line' | undefined => {
+    if (!tree.rootNode.hasError) return 'file';
+    return hasErrorIn(tree, start, end + length) ? undefined : 'line';
+  };
+  let clean: 'file' | 'line' | 'none' | undefined;
+  return (written) => {
+    clean ??= withText(ANY_WORD, (tree, _, old) => cleanPart(old, 0) ?? cleanPart(tree, ANY_WORD.length)) ?? 'none';
+    const now = clean === 'none' ? 'file' : withText(written, (tree) => cleanPart(tree, written.length) ?? 'none');
+    return now === undefined || now === 'file' || now === clean;
+  };
+}
+
 /** Whether something in [from, to] is an error, or missing. An error that begins there may be longer. */
-export function hasErrorIn(tree: Tree, from: number, to: number): boolean {
+function hasErrorIn(tree: Tree, from: number, to: number): boolean {
   if (!tree.rootNode.hasError) return false;
   const cursor = tree.walk();
   try {

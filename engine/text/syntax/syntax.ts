@@ -6,15 +6,12 @@ import { t } from '@vscode/l10n';
 import type { Language, Tree } from 'web-tree-sitter';
 import type { SourceDocument } from './sourceDocument.ts';
 import { cursorSyntax, countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';
-import { hasErrorIn } from './errors.ts';
+import { lineJudge } from './errors.ts';
 import { beginsTag } from './tags.ts';
 import { Grammars, grammarFor, MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
 
 /** After these signs and words an operand follows. */
 const EXPECTS = /([=*%&|<>,.?:^~]|(?<!\+)\+|(?<!-)-|\b(and|or|not|in|of|is|return|await|new|yield|typeof))\s*$/;
-
-/** Lines that grammars do not read whole: directives, and templates with type arguments. */
-const UNREAD = /^\s*#|>`/;
 
 export interface PlaceSyntax {
   /** The cursor is in a comment or a string. */
@@ -32,7 +29,7 @@ export interface PlaceSyntax {
   inTag: boolean | undefined;
   /**
    * Whether text at the cursor adds no error to its line, with the rest of the line behind it. True for a line that has
-   * one already.
+   * one even with a word there.
    */
   parses: (written: string) => boolean;
   /** Finds where text at the cursor leaves its block. Takes whole lines only. */
@@ -115,20 +112,10 @@ export class Syntax {
       asWritten(written, (whole, text) =>
         scanBlock(whole, text, offset, offset + written.length, open, missing, grammar === 'bash'),
       ) ?? { end: undefined, nested: false };
-    const lineEnd = lf.indexOf('\n', offset) < 0 ? lf.length : lf.indexOf('\n', offset);
-    const line = [lf.lastIndexOf('\n', offset - 1) + 1, lineEnd] as const;
-    const isRead = !UNREAD.test(lf.slice(...line));
-    const parses = (written: string): boolean =>
-      !isRead ||
-      (asWritten(written, (whole, _, old) => {
-        if (!old.rootNode.hasError) return !whole.rootNode.hasError;
-        return hasErrorIn(old, ...line) || !hasErrorIn(whole, line[0], line[1] + written.length);
-      }) ??
-        true);
     return {
       inText,
       inTag: inText ? undefined : beginsTag(doc, offset, grammar, tree),
-      parses,
+      parses: lineJudge(lf, offset, asWritten),
       openIndent: blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined,
       words: grammar === 'ruby' || grammar === 'bash',
       statementStart,

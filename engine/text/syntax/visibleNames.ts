@@ -54,7 +54,7 @@ export function invisibleNames({ scopes, grammar, text, start, end, others }: Ne
     checked.add(name);
     // In unfinished code nothing tells a declaration from a use.
     if (use.declares || use.isBroken || bindsHere(text, at, name) || mayBeBound(scopes, at, end, isPython)) return [];
-    const isVisible = isVisibleAt(scopes, use, text, name, (place) => place >= from && place < end, at);
+    const isVisible = isVisibleAt({ scopes, text, isPython }, use, name, (place) => place >= from && place < end, at);
     return isVisible === false || (isVisible === undefined && isLocalOf(others, name)) ? [name] : [];
   });
 }
@@ -89,9 +89,8 @@ function mayBeBound(scopes: Scopes, at: number, end: number, isPython: boolean):
 
 /** Undefined if no old text has the name. `isNew`: whether a place is in the new text. */
 function isVisibleAt(
-  scopes: Scopes,
+  { scopes, text, isPython }: { scopes: Scopes; text: string; isPython: boolean },
   use: Scope,
-  text: string,
   name: string,
   isNew: (at: number) => boolean,
   near: number,
@@ -118,7 +117,8 @@ function isVisibleAt(
     }
     if (isNew(at)) continue;
     // An import, or a name of the file. What the tree says to be a function's own is not the file's.
-    if (inner === undefined || scope.isBroken || (!scope.declares && bindsHere(text, at, name))) return true;
+    if (inner === undefined || scope.isBroken) return true;
+    if (isPython && !scope.declares && bindsHere(text, at, name)) return true;
     old.push(scope);
   }
   if (old.length === 0) return undefined;
