@@ -48,7 +48,45 @@ export const parametersIn = (header: string): string[] =>
   /\([^()]*\)|[\w$]+\s*=>/
     .exec(header)?.[0]
     .match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
-    ?.filter((name) => name !== 'self') ?? [];
+    ?.filter((name) => !/^(self|cls|this)$/.test(name)) ?? [];
+
+/** The types that a function's header gives to its parameters, by name, and to its result, as \`return\`. */
+function typesIn(header: string): Map<string, string> {
+  const types = new Map<string, string>();
+  let depth = 0;
+  let part = '';
+  const rest = header.slice(header.indexOf('('));
+  for (let i = 0; i < rest.length; i++) {
+    const character = rest[i] as string;
+    if ('([{<'.includes(character)) depth++;
+    else if (')]}'.includes(character) || (character === '>' && !/[=-]/.test(rest[i - 1] ?? ''))) depth--;
+    if (depth > 1 || (depth === 1 && !'(,'.includes(character))) part += character;
+    else {
+      const [, name, type] = /^\(?\s*([\w$]+)\??\s*:\s*([^=]+)/.exec(part) ?? [];
+      if (name !== undefined) types.set(name, (type as string).replace(/\s+/g, ''));
+      part = '';
+    }
+    if (depth > 0) continue;
+    const result = /^\)\s*(?::|->)\s*(.+?)\s*(?:[{:]|=>)$/.exec(rest.slice(i))?.[1];
+    if (result !== undefined) types.set('return', result.replace(/\s+/g, ''));
+    break;
+  }
+  return types;
+}
+
+/** Whether a line names a parameter that two headers give another type, or returns what they give another type. */
+export function haveOtherTypes(line: string, one: string, other: string, names?: RegExp): boolean {
+  const [types, otherTypes] = [typesIn(one), typesIn(other)];
+  return line
+    .split(/[^\p{L}\p{N}_$]+/u)
+    .some(
+      (word) =>
+        types.has(word) &&
+        otherTypes.has(word) &&
+        types.get(word) !== otherTypes.get(word) &&
+        (names === undefined || names.test(word)),
+    );
+}
 
 /** Parameters of two or more names and types say more than `(req, res)`. */
 const TYPED = /(?::|[\w>\]]\s+\w).*,/;

@@ -3,7 +3,7 @@
  * that of another function. Reads lines. Knows no tree.
  */
 import { type CopiedFrom, headerAbove, isBlockEnd, isComment, placesOf } from '../text/copy/copiedLines.ts';
-import { areAlike, areOpposite, isPreparation, nameIn, parametersIn } from './alike.ts';
+import { areAlike, areOpposite, haveOtherTypes, isPreparation, nameIn, parametersIn } from './alike.ts';
 
 /** Words of a comment or line below which being equal says nothing. */
 const MIN_WORDS = 3;
@@ -65,6 +65,8 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   const [{ text, at }] = places as [CopiedFrom];
   const other = headerAbove(text, at);
   if (hasStrangeMember(line, places, texts)) return true;
+  // A function of this name on another object.
+  if (other !== undefined && haveOtherTypes(line, header, other, /^this$/)) return true;
   const isUsual = places.length === 1 && USUAL.test(nameIn(header) ?? '');
   const isOpposite = other !== undefined && areOpposite(header, other);
   if (other !== undefined && !isOpposite && !isUsual && areAlike(header, other)) return false;
@@ -72,6 +74,7 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   // What must hold before something is done mostly does not hold before it is undone.
   if (code.length > 1 || (isOpposite && GUARD.test(line))) return true;
   if (wordsIn(line) < MIN_WORDS) return false;
+  if (other !== undefined && haveOtherTypes(line, header, other)) return true;
   const endsThere = other !== undefined && isBlockEnd(text, at);
   return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
 }
@@ -99,6 +102,14 @@ export function hasCopiedSentence(line: string, header: string, texts: readonly 
     const name = nameIn(header);
     return name === undefined || !only.includes(`${name}(`);
   });
+}
+
+/** Whether a line of a function begins the same function, or declares what the file has outside of functions. */
+export function repeatsOutside(line: string, header: string, lf: string): boolean {
+  if (line === header && !line.startsWith('.')) return true;
+  return (
+    /^(const|let|var)\s.*;$/.test(line) && [line, `export ${line}`].some((one) => `\n${lf}`.includes(`\n${one}\n`))
+  );
 }
 
 /** Whether a statement of a function calls the same function, with the same arguments. That never ends. */

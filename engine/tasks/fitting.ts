@@ -13,7 +13,15 @@ import { unknownMembers } from '../text/syntax/memberNames.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
 import { invisibleNames } from '../text/syntax/visibleNames.ts';
 import { isCallback, nameIn } from './alike.ts';
-import { callsItself, hasCopiedSentence, isAbout, isCopiedProse, isForeign, isProse } from './copies.ts';
+import {
+  callsItself,
+  hasCopiedSentence,
+  isAbout,
+  isCopiedProse,
+  isForeign,
+  isProse,
+  repeatsOutside,
+} from './copies.ts';
 
 /** Longer files are generated, or data. They are not searched. In characters. */
 const MAX_SEARCHED = 200_000;
@@ -94,6 +102,7 @@ export function fits({
     // The first line of a function is not the comment of a definition.
     if (i === 0 && isNewLine && header !== undefined && FUNCTION.test(header) && DOC.test(line)) return false;
     if (isStart && isProse(lines, i)) return !isCopiedProse(line, around, header) || isAbout(line, lf.slice(offset));
+    if (isStart && header !== undefined && repeatsOutside(line, header, lf)) return false;
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
     const [start, end] = [offset + from, offset + written.length];
     const isUnfit = read(lf, place, written, (scopes, before) => {

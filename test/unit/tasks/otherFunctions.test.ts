@@ -1,0 +1,85 @@
+/** Lines of other functions that have other types, or names that only those functions declare. */
+import { beforeAll, expect, it } from 'vitest';
+import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
+import type { Layout } from '../../../engine/text/prompt/layout.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
+import { Scopes } from '../../../engine/text/syntax/scopes.ts';
+import { type PlaceSyntax, Syntax } from '../../../engine/text/syntax/syntax.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
+import { invisibleNames } from '../../../engine/text/syntax/visibleNames.ts';
+import { starterLayout } from '../../support/starter.ts';
+
+const grammars = new Grammars();
+const syntax = new Syntax(grammars);
+let layout: Layout;
+beforeAll(async () => {
+  layout = await starterLayout({ copies: true });
+  await Promise.all(['typescript', 'javascript', 'python'].map((name) => grammars.load(name)));
+});
+
+/** What is shown of a line at `|`. */
+function shown(path: string, marked: string, raw: string): string {
+  const offset = marked.indexOf('|');
+  const doc = new SourceDocument(path, path, marked.slice(0, offset) + marked.slice(offset + 1));
+  return prepareComplete(layout, doc, { offset, showLowConfidence: true }, undefined, syntax).shape(raw, true).text;
+}
+
+/** Two functions of a file, the second one with the cursor. */
+const two = (one: string, line: string, other: string) => `${one}\n  ${line}\n  work();\n}\n\n${other}\n  |\n}\n`;
+
+it.each([
+  ['(rows: Row[]): number {', '(rows: Row[]): number {', true],
+  ['(rows: Row[]): number {', '(rows: unknown): number {', false],
+  ['(rows: Map<string, A>): number {', '(rows: Map<string, B>): number {', false],
+  ['(rows: Row[]): number {', '(rows: Row[]): rows is Named[] {', false],
+  ['(rows: Row[], size: number): number {', '(rows: Row[], size: string): number {', true],
+  ['(rows): number {', '(rows: Row[]): number {', true],
+])('a returned value has the same types: %s and %s', (one, other, isShown) => {
+  const line = 'return listed(rows).filter(Boolean).length;';
+  const marked = two(`function count${one}`, line, `function check${other}`);
+  expect(shown('a.ts', marked, line)).toBe(isShown ? line : '');
+});
+
+it('functions about the same thing may have other types, but not another `this`', () => {
+  const line = 'return this.rows.filter(fits).length;';
+  const pair = (type: string) => `(this: Table, fits: ${type}): number {`;
+  const marked = two(`function countRows${pair('A')}`, line, `function countAllRows${pair('B')}`);
+  expect(shown('a.ts', marked, line)).toBe(line);
+  expect(shown('a.ts', marked.replace('(this: Table, fits: B)', '(this: List, fits: B)'), line)).toBe('');
+});
+
+it('`this` as a parameter does not tell what a function is about', () => {
+  const line = 'const options = { ...this.options, isWhole: true };';
+  const marked = two('function print(this: Page, depth: A): A {', line, 'function count(this: Page, rows: B): B {');
+  expect(shown('a.ts', marked, line)).toBe('');
+});
+
+it.each([
+  ['', ['domain']],
+  ['function third() {\n  use(domain);\n}\n', []],
+])('a name is not visible because the function that has it assigns it (%j)', (third, names) => {
+  const line = "const parts = domain.split('@');";
+  const above = `function mapDomain(domain, fn) {\n  domain = domain.trim();\n}\n${third}function map(list, fn) {\n  `;
+  const doc = new SourceDocument('a.js', 'a.js', `${above}\n}\n`);
+  const { length: start } = above;
+  const place = syntax.at(doc, start) as PlaceSyntax;
+  const found = place.withText(line, (tree, text) => {
+    const added = { grammar: 'javascript', text, start, end: start + line.length, others: [] };
+    return invisibleNames({ scopes: new Scopes(tree, text), ...added });
+  });
+  expect(found).toEqual(names);
+});
+
+it('a body does not begin itself again', () => {
+  const marked = 'visit(this, (node) => {\n  |\n});\n';
+  expect(shown('a.js', marked, 'if (node) {\n    visit(this, (node) => {\n')).not.toContain('visit');
+  expect(shown('a.js', marked, 'if (node) {\n    visit(this, (child) => {\n')).toContain('visit');
+});
+
+it('a function does not declare what the file has outside of functions', () => {
+  const line = "const names = 'a,b,c'.split(',');";
+  const body = 'function f() {\n  |\n}\n';
+  expect(shown('a.js', `${line}\n${body}`, line)).toBe('');
+  expect(shown('a.js', `export ${line}\n${body}`, line)).toBe('');
+  expect(shown('a.js', body, line)).toBe(line);
+});
