@@ -15,6 +15,8 @@ const MIN_RUN = 3;
 const MIN_SENTENCE = 5;
 /** Methods that many classes have, each for its own members. */
 const USUAL = /^(__(?!init|new|post_init|call|enter|exit)\w+__|toString|toJSON|valueOf|inspect)$/;
+/** Each class has its own, and sets its own members there. */
+const MAKER = /^(constructor|__init__)$/;
 const GUARD = /^(if|unless|guard|assert)\b/;
 const DIRECTIVE =
   /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
@@ -67,6 +69,7 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   if (hasStrangeMember(line, places, texts)) return true;
   // A function of this name on another object.
   if (other !== undefined && haveOtherTypes(line, header, other, /^this$/)) return true;
+  if (setsAnotherClass(line, header, texts)) return true;
   const isUsual = places.length === 1 && USUAL.test(nameIn(header) ?? '');
   const isOpposite = other !== undefined && areOpposite(header, other);
   if (other !== undefined && !isOpposite && !isUsual && areAlike(header, other)) return false;
@@ -77,6 +80,18 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   if (other !== undefined && haveOtherTypes(line, header, other)) return true;
   const endsThere = other !== undefined && isBlockEnd(text, at);
   return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
+}
+
+/**
+ * Whether a copied line of a constructor says what another class is: it sets a member to a text, or one that this file
+ * does not name, and uses no parameter.
+ */
+function setsAnotherClass(line: string, header: string, [above = '', below = '']: readonly string[]): boolean {
+  if (!MAKER.test(nameIn(header) ?? '')) return false;
+  const [, member, value] = /^(?:this|self)\.([\w$#]+)\s*=(?!=)\s*(.+?);?$/.exec(line) ?? [];
+  if (member === undefined || value === undefined || parametersIn(header).some((name) => hasWord(value, name)))
+    return false;
+  return /^(['"`])[^'"`]*\p{L}[^'"`]*\1$/u.test(value) || !(hasWord(above, member) || hasWord(below, member));
 }
 
 /** Whether a line of one other file uses a member of its own object that this file does not name. */

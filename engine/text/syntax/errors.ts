@@ -23,7 +23,11 @@ export function lineJudge(lf: string, offset: number, withText: Reader): (writte
   };
   let clean: 'file' | 'line' | 'none' | undefined;
   return (written) => {
-    clean ??= withText(ANY_WORD, (tree, _, old) => cleanPart(old, 0) ?? cleanPart(tree, ANY_WORD.length)) ?? 'none';
+    clean ??=
+      withText(ANY_WORD, (tree, _, old) => {
+        const [before, now] = [cleanPart(old, 0), cleanPart(tree, ANY_WORD.length)];
+        return before === 'file' || now === 'file' ? 'file' : (before ?? now);
+      }) ?? 'none';
     const now = clean === 'none' ? 'file' : withText(written, (tree) => cleanPart(tree, written.length) ?? 'none');
     return now === undefined || now === 'file' || now === clean;
   };

@@ -55,7 +55,10 @@ export function invisibleNames({ scopes, grammar, text, start, end, others }: Ne
     // In unfinished code nothing tells a declaration from a use.
     if (use.declares || use.isBroken || bindsHere(text, at, name) || mayBeBound(scopes, at, end, isPython)) return [];
     const isVisible = isVisibleAt({ scopes, text, isPython }, use, name, (place) => place >= from && place < end, at);
-    return isVisible === false || (isVisible === undefined && isLocalOf(others, name)) ? [name] : [];
+    return isVisible === false ||
+      (isVisible === undefined && (isLocalOf(others, name) || (!isPython && isPrivateOf(others, name))))
+      ? [name]
+      : [];
   });
 }
 
@@ -143,4 +146,18 @@ function isLocalOf(others: readonly string[], name: string): boolean {
   const lines = others.flatMap((text) => linesWith(text, name));
   const isLocal = (line: string): boolean => variable.test(line) || assigned.test(line) || parameter.test(line);
   return lines.some(isLocal) && !lines.some((line) => ofFile.test(line) && !parameter.test(line));
+}
+
+/** Whether one other module has a name outside of functions and does not export it. Several may follow a habit. */
+function isPrivateOf(others: readonly string[], name: string): boolean {
+  const word = `${name.replaceAll('$', '\\$')}(?![\\w$])`;
+  const declared = new RegExp(`^(?:const|let|var|(?:async )?function\\*?|class) ${word}`);
+  // A line with the name alone may belong to a list of exports.
+  const known = new RegExp(
+    `\\b(?:export|exports|import|require|declare|global\\w*)\\b.*${word}|^\\s*${word}(?: as \\w+)?,?$`,
+  );
+  const modules = others.filter((text) => text.includes(name));
+  const lines = modules.map((text) => linesWith(text, name));
+  if (lines.filter((some) => some.some((line) => declared.test(line))).length !== 1) return false;
+  return !lines.flat().some((line) => known.test(line)) && modules.every((text) => /^(?:import|export)\b/m.test(text));
 }

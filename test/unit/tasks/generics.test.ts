@@ -110,6 +110,7 @@ describe('a line without an error stays so', () => {
     ['a.php', '<?php\nf(|);\n', '$a => $b', '$a'],
     ['a.ts', 'const a = `${|}=${b}`;\n', '${f(a)}', ''],
     ['a.ts', 'const a = /|/.test(b);\n', '/ image on web', ''],
+    ['a.ts', 'const a = (b &&\n  /|/.test(b));\nf();\n', '/ image on web', ''],
     ['a.ts', 'const a = f<|>(b);\n', 'A B', 'A'],
     ['a.ts', 'const a = b >= 0 ? `|${b.c}>` : `${b.c}`;\n', 'raw` : `', 'raw'],
   ])('%s %j, the model writes %s', (path, marked, raw, text) => {

@@ -18,10 +18,14 @@ beforeAll(async () => {
 });
 
 /** What is shown of a line at `|`. */
-function shown(path: string, marked: string, raw: string): string {
+function shown(path: string, marked: string, raw: string, others: string[] = []): string {
   const offset = marked.indexOf('|');
   const doc = new SourceDocument(path, path, marked.slice(0, offset) + marked.slice(offset + 1));
-  return prepareComplete(layout, doc, { offset, showLowConfidence: true }, undefined, syntax).shape(raw, true).text;
+  const copySources = others.map((text, i) => new SourceDocument(`${i}`, `other${i}.ts`, text));
+  return prepareComplete(layout, doc, { offset, copySources, showLowConfidence: true }, undefined, syntax).shape(
+    raw,
+    true,
+  ).text;
 }
 
 /** Two functions of a file, the second one with the cursor. */
@@ -82,4 +86,29 @@ it('a function does not declare what the file has outside of functions', () => {
   expect(shown('a.js', `${line}\n${body}`, line)).toBe('');
   expect(shown('a.js', `export ${line}\n${body}`, line)).toBe('');
   expect(shown('a.js', body, line)).toBe(line);
+});
+
+it.each([
+  ["this.type = 'root';", false],
+  ['this.names = [];', false],
+  ['this.rows = [];', true],
+  ['this.type = type;', true],
+])('a constructor does not say what another class is: %s', (line, isShown) => {
+  const one = `class Root extends Node {\n  constructor(type) {\n    super(type);\n    ${line}\n    work();\n  }\n}\n`;
+  const two = 'class Rule extends Node {\n  constructor(type) {\n    |\n  }\n  rows() {\n  }\n}\n';
+  const [first, both] = ['super(type);', `super(type);\n    ${line}`];
+  expect(shown('a.js', two, both, [one])).toBe(isShown ? both : first);
+});
+
+it.each([
+  ['const MAX_WIDTH = 2;\n', false],
+  ['export const MAX_WIDTH = 2;\n', true],
+  ['const MAX_WIDTH = 2;\nexport {\n  MAX_WIDTH,\n};\n', true],
+])('a name that another module does not export is not visible: %j', (text, isShown) => {
+  const line = 'const width = new Value(MAX_WIDTH);';
+  const other = `import a from 'a';\n${text}`;
+  const marked = 'function draw(page: Page) {\n  |\n}\n';
+  expect(shown('a.ts', marked, line, [other])).toBe(isShown ? line : '');
+  expect(shown('a.ts', marked, line, [other, 'import b from "b";\nconst MAX_WIDTH = 3;\n'])).toBe(line);
+  expect(shown('a.ts', marked, line, [text.replaceAll('export', 'f')])).toBe(line);
 });
