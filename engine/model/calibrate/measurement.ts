@@ -117,11 +117,14 @@ export function noDivergence(): Divergence {
 /** log softmax of a row, in float64. */
 export function logProbabilities(logits: Float32Array): Float64Array {
   let max = Number.NEGATIVE_INFINITY;
-  for (const v of logits) if (v > max) max = v;
+  for (let i = 0; i < logits.length; i++) if (logits[i]! > max) max = logits[i]!;
   let sum = 0;
-  for (const v of logits) sum += Math.exp(v - max);
+  for (let i = 0; i < logits.length; i++) sum += Math.exp(logits[i]! - max);
   const norm = max + Math.log(sum);
-  return Float64Array.from(logits, (v) => v - norm);
+  // Float64Array.from takes five times as long as all of this.
+  const row = new Float64Array(logits.length);
+  for (let i = 0; i < row.length; i++) row[i] = logits[i]! - norm;
+  return row;
 }
 
 /** Adds one position, both as log-probabilities. */
