@@ -38,11 +38,12 @@ export default async function setup(project: TestProject): Promise<(() => Promis
     );
     if (failed) throw failed.reason;
   };
-  try {
-    for (let i = 0; i < WORKERS; i++) started.push(await startServer(files, vsix));
-  } catch (error) {
+  const starts = await Promise.allSettled(Array.from({ length: WORKERS }, () => startServer(files, vsix)));
+  for (const start of starts) if (start.status === 'fulfilled') started.push(start.value);
+  const refused = starts.find((start) => start.status === 'rejected');
+  if (refused) {
     await stop();
-    throw error;
+    throw refused.reason;
   }
   project.provide(
     'servers',

@@ -3,12 +3,13 @@
  * shows that it needs no network. Every process has RUN_VARIABLE in its environment; `stop` finds remaining processes
  * by it. Test files open windows through editor.ts.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { promisify } from 'node:util';
 import { type BrowserStart, closeBrowser } from './browser.ts';
 import { commandLine, processesWith } from './processes.ts';
 import type { EditorFiles } from './setup.ts';
@@ -142,7 +143,7 @@ export async function startServer(
       cpSync(path.join(HELPERS, helper), path.join(folder, 'extensions', `kvasir-test.${helper}-1.0.0`), {
         recursive: true,
       });
-    if (vsix) run(process.execPath, [...common, '--install-extension', vsix], env);
+    if (vsix) await run(process.execPath, [...common, '--install-extension', vsix], env);
     const namespace = await loopbackOnly(env);
     if (namespace.holder) started.push(namespace.holder);
     const flags = [
@@ -224,9 +225,9 @@ async function loopbackOnly(
   return { enter: [], isolated: 'this machine permits no network namespace (unshare, ip and nsenter are needed)' };
 }
 
-function run(command: string, args: string[], env: NodeJS.ProcessEnv): void {
+async function run(command: string, args: string[], env: NodeJS.ProcessEnv): Promise<void> {
   try {
-    execFileSync(command, args, { env, stdio: 'pipe', encoding: 'utf8', timeout: 120_000 });
+    await promisify(execFile)(command, args, { env, timeout: 120_000 });
   } catch (error) {
     const { stderr, stdout, message } = error as Error & { stderr?: string; stdout?: string };
     throw new Error(
