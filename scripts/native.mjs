@@ -12,7 +12,7 @@ const ROOT = path.resolve(import.meta.dirname, '..');
 const SOURCES = path.join(ROOT, 'engine/native');
 const PREBUILT = path.join(SOURCES, 'prebuilt');
 
-/** Products and sums are never fused, so all platforms give the same bits. Nothing names a folder or a time. */
+/** The compiler never fuses products and sums, so all platforms give the same bits. Nothing names a folder or a time. */
 const FLAGS = ['-std=gnu11', '-ffp-contract=off', '-fno-math-errno', '-Wall', '-Wextra', '-Werror'];
 const RELEASE = [
   ...FLAGS,
@@ -57,8 +57,8 @@ const TARGETS = {
 function run(command, args, cwd = SOURCES) {
   // The linker for Windows writes this time into the file.
   const env = { ...process.env, SOURCE_DATE_EPOCH: '0' };
-  const { status, error } = spawnSync(command, args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] });
-  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? `exit ${status}`}`);
+  const { status, signal, error } = spawnSync(command, args, { cwd, env, stdio: ['ignore', 'inherit', 'inherit'] });
+  if (status !== 0) throw new Error(`${command} ${args.join(' ')}: ${error?.message ?? signal ?? `exit ${status}`}`);
 }
 
 /** The path of zig. Installs it into .cache first if it is not there. */

@@ -2,75 +2,163 @@
 #pragma once
 #include "run.h"
 
-/** Most scores of one thread, unless one row has more: a part of the L2 cache. */
-enum { MAX_SCORES = 128 * 1024, MAX_ROWS = 16 };
+/**
+ * Most scores of an item of several rows: a part of the L2 cache. Few items are in parts of at least MIN_PART slots, so
+ * that each thread has several.
+ */
+enum { MAX_SCORES = 256 * 1024, MAX_ROWS = 16, MAX_PARTS = 16, MIN_PART = 512, PARTS_PER_THREAD = 4 };
+
+static int queries_per_row(const Model *m) { return m->heads / m->kvHeads; }
 
 static int rows_per_item(const Model *m, const Step *step, const Span *span) {
   if (step->received) return span->numRows;
-  const int most = MAX_SCORES / (64 * span->numBlocks * (m->heads / m->kvHeads));
+  const int most = MAX_SCORES / (64 * span->numBlocks * queries_per_row(m));
   return most < 1 ? 1 : most > MAX_ROWS ? MAX_ROWS : most;
 }
 
-static int add_items(Item *items, int count, const Model *m, int span, int firstRow, int endRow) {
-  for (int h = 0; h < m->kvHeads; h++) {
-    if (items) items[count] = (Item){span, firstRow, endRow, h};
-    count++;
-  }
-  return count;
+/** How many of the first `most` blocks of two spans are the same, and seen by all rows. */
+static int num_shared(const Step *step, const Span *a, const Span *b, int most) {
+  const Block *x = step->blocks + a->firstBlock, *y = step->blocks + b->firstBlock;
+  int n = 0;
+  while (n < most && n < b->numBlocks && x[n].isFull && y[n].isFull && x[n].place == y[n].place &&
+         x[n].slot == y[n].slot)
+    n++;
+  return n;
 }
 
-/** Splits the attention of all rows, or of those with logits. Without `items` only counts. */
-static int split(const Model *m, const Step *step, int isLast, Item *items) {
-  int count = 0, next = 0;
-  for (int s = 0; s < step->numSpans; s++) {
+/** Whether the attention of all rows of a span is needed: in the last layer, only of those with logits. */
+static int is_whole(const Step *step, const Span *span, int isLast) {
+  int count = 0;
+  for (int i = 0; i < step->numLogits; i++)
+    count += step->logitRows[i] >= span->firstRow && step->logitRows[i] < span->firstRow + span->numRows;
+  return !isLast || step->received || count == span->numRows;
+}
+
+/** The spans from `first` on that are worth an item together: most of their blocks are the same. */
+static Item together(const Model *m, const Step *step, int first, int isLast) {
+  const Span *span = step->spans + first;
+  Item item = {.firstSpan = first, .endSpan = first + 1, .firstRow = span->firstRow,
+               .endRow = span->firstRow + span->numRows};
+  int shared = span->numBlocks;
+  for (int s = first + 1; s < step->numSpans && is_whole(step, step->spans + s, isLast); s++) {
+    const Span *next = step->spans + s;
+    shared = num_shared(step, span, next, shared);
+    const int rows = item.endRow - item.firstRow + next->numRows;
+    if (2 * shared < next->numBlocks || rows > MAX_ROWS ||
+        64 * next->numBlocks * rows * queries_per_row(m) > MAX_SCORES)
+      break;
+    item.endSpan = s + 1;
+    item.endRow += next->numRows;
+    item.numShared = shared;
+  }
+  return item;
+}
+static void add_items(Plan *plan, const Model *m, const Step *step, Item item, int firstRow, int endRow) {
+  item.firstRow = firstRow;
+  item.endRow = endRow;
+  Walk walk = walk_from_start(&item);
+  Seen seen;
+  while (walk_on(m, step, &item, &walk, &seen)) continue;
+  item.numScores = walk.scores;
+  for (item.kvHead = 0; item.kvHead < m->kvHeads; item.kvHead++) {
+    const Item *last = plan->items + plan->numItems - 1;
+    item.scoresAt = plan->numItems == 0 ? 0 : last->scoresAt + last->numScores;
+    plan->items[plan->numItems++] = item;
+  }
+}
+
+/** Splits the attention of all rows, or of those with logits, into items and parts. */
+static void split(Plan *plan, const Model *m, const Step *step, int isLast, int threads) {
+  plan->numItems = 0;
+  for (int s = 0; s < step->numSpans;) {
     const Span *span = step->spans + s;
-    if (!isLast) {
-      const int rows = rows_per_item(m, step, span);
-      for (int row = 0; row < span->numRows; row += rows)
-        count = add_items(items, count, m, s, row, row + rows < span->numRows ? row + rows : span->numRows);
+    if (is_whole(step, span, isLast)) {
+      const Item item = together(m, step, s, isLast);
+      const int rows = item.endSpan > s + 1 ? MAX_ROWS : rows_per_item(m, step, span);
+      for (int row = item.firstRow; row < item.endRow; row += rows)
+        add_items(plan, m, step, item, row, row + rows < item.endRow ? row + rows : item.endRow);
+      s = item.endSpan;
       continue;
     }
-    for (; next < step->numLogits && step->logitRows[next] < span->firstRow + span->numRows; next++) {
-      const int row = step->logitRows[next] - span->firstRow;
-      count = add_items(items, count, m, s, row, row + 1);
-    }
+    for (int i = 0; i < step->numLogits; i++)
+      if (step->logitRows[i] >= span->firstRow && step->logitRows[i] < span->firstRow + span->numRows)
+        add_items(plan, m, step, (Item){.firstSpan = s, .endSpan = s + 1}, step->logitRows[i], step->logitRows[i] + 1);
+    s++;
   }
-  return count;
+  size_t longest = 0;
+  for (int i = 0; i < plan->numItems; i++) {
+    const Item *item = plan->items + i;
+    const size_t slots = item->numScores / ((item->endRow - item->firstRow) * queries_per_row(m));
+    if (slots > longest) longest = slots;
+  }
+  const int wanted = plan->numItems ? (PARTS_PER_THREAD * threads + plan->numItems - 1) / plan->numItems : 1;
+  const int most = longest / MIN_PART > MAX_PARTS ? MAX_PARTS : (int)(longest / MIN_PART);
+  plan->numParts = wanted < most ? wanted : most;
+  if (plan->numParts < 1 || threads == 1 || step->received) plan->numParts = 1;
+}
+
+/** Gives each field its bytes, from `at` on, or only counts them. Returns their sum. */
+static size_t carve(char *at, void **const fields[], const size_t sizes[], int count) {
+  size_t total = 0;
+  for (int i = 0; i < count; i++) {
+    if (at) *fields[i] = at + total;
+    total += (sizes[i] + 63) / 64 * 64;
+  }
+  return total;
+}
+
+/** Memory of a part for Q queries of R rows. */
+static size_t carve_part(char *at, Part *part, size_t Q, size_t R, size_t wide) {
+  void **const fields[] = {(void **)&part->most, (void **)&part->largest, (void **)&part->shares.products,
+                           (void **)&part->shares.powers, (void **)&part->shares.codeSums};
+  const size_t sizes[] = {64 * Q, 64 * R, 8 * Q * wide, 64 * Q, 128 * Q};
+  return carve(at, fields, sizes, 5);
+}
+
+static size_t carve_thread(char *at, AttendMemory *m, size_t Q, size_t R, size_t wide, size_t scores) {
+  void **const fields[] = {(void **)&m->scores, (void **)&m->most, (void **)&m->largest, (void **)&m->list.codes,
+                           (void **)&m->list.places, (void **)&m->mixed};
+  const size_t sizes[] = {4 * scores, 4 * Q, 4 * R, 128 * Q, 8 * Q, 64 * wide};
+  const size_t size = carve(at, fields, sizes, 6);
+  return size + carve_part(at ? at + size : 0, &m->part, Q, R, wide);
 }
 
 static int prepare_memory(Run *run) {
   const Model *m = run->model;
-  const Step *step = run->step;
-  const int threads = threads_count(run->threads), G = m->heads / m->kvHeads, wide = padded(m->headSize, 64);
-  size_t Q = 1, rows = 1, scores = 0;
-  for (int s = 0; s < step->numSpans; s++) {
-    const Span *span = step->spans + s;
-    size_t most = step->received ? 1 : (size_t)rows_per_item(m, step, span);
-    if (most > (size_t)span->numRows) most = span->numRows;
-    if (most > rows) rows = most;
-    if (most * G * span->numBlocks * 64 > scores) scores = most * G * span->numBlocks * 64;
+  const int threads = threads_count(run->threads);
+  const Plan *const plans[] = {&run->plan, &run->lastPlan};
+  const size_t Q1 = queries_per_row(m);
+  size_t rows = 1, scores = 0, allScores = 0, numParts = 0;
+  for (int p = 0; p < 2; p++) {
+    const Plan *plan = plans[p];
+    for (int i = 0; i < plan->numItems; i++) {
+      const Item *item = plan->items + i;
+      const size_t itsRows = run->step->received ? 1 : item->endRow - item->firstRow;
+      if (itsRows > rows) rows = itsRows;
+      const size_t most = run->step->received ? 64 * run->step->spans->numBlocks * Q1 : item->numScores;
+      if (plan->numParts == 1 && most > scores) scores = most;
+      if (plan->numParts > 1 && item->scoresAt + item->numScores > allScores)
+        allScores = item->scoresAt + item->numScores;
+    }
+    if (plan->numParts > 1 && (size_t)plan->numItems * plan->numParts > numParts)
+      numParts = (size_t)plan->numItems * plan->numParts;
   }
-  Q = rows * G;
+  const size_t Q = rows * Q1, wide = padded(m->headSize, 64);
   run->memory = workspace_get(run->space, BUFFER_THREAD, threads * sizeof *run->memory);
   if (!run->memory) return 1;
-  const size_t sizes[] = {Q * wide,      4 * Q,        4 * Q,     4 * Q * wide, 4 * scores, 4 * Q,
-                          4 * rows,      8 * Q * wide, 8 * Q,     8 * Q,        128 * Q,    (size_t)64 * wide};
-  enum { NUM_SIZES = sizeof sizes / sizeof *sizes };
   for (int t = 0; t < threads; t++) {
-    size_t total = 0;
-    for (int i = 0; i < NUM_SIZES; i++) total += (sizes[i] + 63) / 64 * 64;
-    char *at = workspace_get(run->space, BUFFER_THREAD + 1 + t, total);
+    char *at = workspace_get(run->space, BUFFER_THREAD + 1 + t, carve_thread(0, run->memory, Q, rows, wide, scores));
     if (!at) return 1;
-    AttendMemory *memory = run->memory + t;
-    void **fields[NUM_SIZES] = {(void **)&memory->codes,    (void **)&memory->scales,    (void **)&memory->sums,
-                                (void **)&memory->bias,     (void **)&memory->scores,    (void **)&memory->most,
-                                (void **)&memory->largest,  (void **)&memory->products,  (void **)&memory->powers,
-                                (void **)&memory->shareSums, (void **)&memory->shares,   (void **)&memory->mixed};
-    for (int i = 0; i < NUM_SIZES; i++) {
-      *fields[i] = at;
-      at += (sizes[i] + 63) / 64 * 64;
-    }
+    carve_thread(at, run->memory + t, Q, rows, wide, scores);
   }
+  if (numParts == 0) return 0;
+  const size_t size = carve_part(0, run->parts, Q, rows, wide), list = (numParts * sizeof(Part) + 63) / 64 * 64;
+  char *at = workspace_get(run->space, BUFFER_PARTS, list + numParts * size + 4 * allScores);
+  if (!at) return 1;
+  run->parts = (Part *)at;
+  at += list;
+  for (size_t i = 0; i < numParts; i++, at += size) carve_part(at, run->parts + i, Q, rows, wide);
+  run->scores = (float *)at;
   return 0;
 }
 
@@ -90,7 +178,7 @@ static int widest(const Model *m, int blocks) {
 /** Makes all buffers. Returns 1 without memory. */
 static int prepare_run(Run *run) {
   const Model *m = run->model;
-  const size_t rows = run->numRows;
+  const size_t rows = run->numRows, coded = padded(run->numRows, MAX_TILE_ROWS);
   const int blocks = widest(m, 1);
   run->hiddenStride = padded(m->hidden, 16);
   run->qkvStride = m->layers->qkv.groups * GROUP;
@@ -101,14 +189,21 @@ static int prepare_run(Run *run) {
   run->qkv = workspace_get(run->space, BUFFER_QKV, 4 * rows * run->qkvStride);
   run->mixed = workspace_get(run->space, BUFFER_MIXED, 4 * rows * run->mixedStride);
   run->act = workspace_get(run->space, BUFFER_ACT, 4 * rows * run->actStride);
-  run->codes.codes = workspace_get(run->space, BUFFER_CODES, rows * widest(m, 0));
-  run->codes.scales = workspace_get(run->space, BUFFER_SCALES, 4 * rows * blocks);
-  run->codes.sums = workspace_get(run->space, BUFFER_SUMS, 4 * rows * blocks);
-  const int all = split(m, run->step, 0, 0), last = split(m, run->step, 1, 0);
-  run->items = workspace_get(run->space, BUFFER_ITEMS, (size_t)(all > last ? all : last) * sizeof(Item));
-  if (!run->hidden || !run->normed || !run->qkv || !run->mixed || !run->act || !run->codes.codes ||
-      !run->codes.scales || !run->codes.sums || !run->items)
-    return 1;
-  run->numItems = split(m, run->step, 0, run->items);
+  run->codes.codes = workspace_get(run->space, BUFFER_CODES, coded * widest(m, 0));
+  run->codes.scales = workspace_get(run->space, BUFFER_SCALES, 4 * coded * blocks);
+  run->codes.sums = workspace_get(run->space, BUFFER_SUMS, 4 * coded * blocks);
+  const size_t queries = rows * m->heads, wide = padded(m->headSize, 64);
+  void **const fields[] = {(void **)&run->queries.codes, (void **)&run->queries.scales, (void **)&run->queries.sums,
+                           (void **)&run->queries.bias};
+  const size_t sizes[] = {queries * wide, 4 * queries, 4 * queries, run->pool->rotations ? 4 * queries * wide : 64};
+  char *const coding = workspace_get(run->space, BUFFER_QUERIES, carve(0, fields, sizes, 4));
+  run->plan.items = workspace_get(run->space, BUFFER_ITEMS, 2 * rows * m->kvHeads * sizeof(Item));
+  const Codes *codes = &run->codes;
+  const int hasRows = run->hidden && run->normed && run->qkv && run->mixed && run->act;
+  if (!hasRows || !codes->codes || !codes->scales || !codes->sums || !coding || !run->plan.items) return 1;
+  carve(coding, fields, sizes, 4);
+  run->lastPlan.items = run->plan.items + rows * m->kvHeads;
+  split(&run->plan, m, run->step, 0, threads_count(run->threads));
+  split(&run->lastPlan, m, run->step, 1, threads_count(run->threads));
   return prepare_memory(run);
 }

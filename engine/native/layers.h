@@ -48,6 +48,7 @@ static void code(Run *run, const Linear *linear, const float *input, size_t stri
   run->inputSize = size;
   run->norm = norm;
   run->codes.stride = padded(linear->width, 64);
+  run->codes.together = run->numRows < LANES_OF_ROWS ? 1 : LANES_OF_ROWS;
   run->codes.numBlocks = linear->bits == 4 ? linear->width / BLOCK4 : 1;
   each(run, run->numRows, rows_per_chunk(run), code_rows);
 }
@@ -95,18 +96,18 @@ static void code_head(const float *x, int size, int8_t *out, size_t step, float 
   int32_t sum;
   memset(row, 0, sizeof row);
   memcpy(row, x, 4 * size);
-  code_part(row, wide, codes, scale, &sum);
+  code_part(row, wide, codes, 4, scale, &sum);
   for (int i = 0; i < size; i++) out[i * step] = codes[i];
 }
 
-/** Norms and rotates queries and keys, and writes the new rows into the pool. */
+/** Norms and rotates queries and keys, codes the queries, and writes the new rows into the pool. */
 static void write_rows(void *context, int chunk, int thread) {
   (void)thread;
   const Run *run = context;
   const Model *m = run->model;
   const Layer *layer = m->layers + run->l;
   const PoolLayer *pool = run->pool->layers + run->l;
-  const int D = m->headSize, L = run->pool->pageSlots, wide = padded(D, 16);
+  const int D = m->headSize, L = run->pool->pageSlots, wide = padded(D, 16), G = m->heads / m->kvHeads;
   float head[wide];
   FOR_CHUNK(row, run->numRows) {
     float *x = run->qkv + row * run->qkvStride;
@@ -119,6 +120,8 @@ static void write_rows(void *context, int chunk, int thread) {
       }
       rotate(x + h * D, D, run->step->cos + (size_t)row * (D / 2), run->step->sin + (size_t)row * (D / 2));
     }
+    for (int h = 0; h < m->heads; h++)
+      code_query(m, layer, &run->queries, ((size_t)(h / G) * run->numRows + row) * G + h % G, h / G, x + h * D);
     const int place = run->step->slots[row] / L, slot = run->step->slots[row] % L;
     for (int h = 0; h < m->kvHeads; h++) {
       const size_t at = (size_t)place * m->kvHeads + h;

@@ -3,13 +3,16 @@
 #include "attention.h"
 #include "products.h"
 
-enum { BUFFER_HIDDEN, BUFFER_QKV, BUFFER_MIXED, BUFFER_ACT, BUFFER_CODES, BUFFER_SCALES, BUFFER_SUMS, BUFFER_ITEMS,
-       BUFFER_NORMED, BUFFER_THREAD };
+enum { BUFFER_HIDDEN, BUFFER_QKV, BUFFER_MIXED, BUFFER_ACT, BUFFER_CODES, BUFFER_SCALES, BUFFER_SUMS, BUFFER_QUERIES,
+       BUFFER_ITEMS, BUFFER_PARTS, BUFFER_NORMED, BUFFER_THREAD };
 
-/** Rows firstRow .. endRow-1 of a span for one KV head. */
+/** The attention of all rows, or of those with logits. */
 typedef struct {
-  int span, firstRow, endRow, kvHead;
-} Item;
+  Item *items;
+  int numItems;
+  /** Parts of an item. With one, a thread computes an item at once. */
+  int numParts;
+} Plan;
 
 typedef struct {
   const Model *model;
@@ -25,9 +28,12 @@ typedef struct {
   float *normed;
   size_t hiddenStride, qkvStride, mixedStride, actStride;
   Codes codes;
-  Item *items;
-  int numItems;
+  Queries queries;
+  Plan plan, lastPlan;
   AttendMemory *memory;
+  /** [numItems][numParts], and the scores of all items, if there are several parts. */
+  Part *parts;
+  float *scores;
   /** Of the running phase. */
   const Linear *linear;
   const float *input, *norm;

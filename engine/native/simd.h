@@ -1,6 +1,6 @@
 /*
  * Vectors of 16 numbers and the integer product, for each instruction set. All other arithmetic is plain vector code
- * of the compiler, without fused operations, so every instruction set gives the same bits.
+ * of the compiler. Only fma_f fuses, everywhere, so every instruction set gives the same bits.
  */
 #pragma once
 #include <stdint.h>
@@ -10,14 +10,20 @@ typedef float v16f __attribute__((vector_size(64), aligned(4)));
 typedef int32_t v16i __attribute__((vector_size(64), aligned(4)));
 typedef int8_t v64b __attribute__((vector_size(64), aligned(1)));
 typedef int8_t v16b __attribute__((vector_size(16), aligned(1)));
+typedef uint64_t v8u __attribute__((vector_size(64), aligned(8)));
+typedef double v16d __attribute__((vector_size(128), aligned(8)));
+typedef int64_t v16l __attribute__((vector_size(128), aligned(8)));
 typedef int16_t v32s __attribute__((vector_size(64), aligned(2)));
 
 #define ALWAYS static inline __attribute__((always_inline))
+#define UNROLL _Pragma("clang loop unroll(full)")
 
 ALWAYS v16f load_f(const float *p) { v16f v; memcpy(&v, p, 64); return v; }
 ALWAYS void store_f(float *p, v16f v) { memcpy(p, &v, 64); }
 ALWAYS v16i load_i(const int32_t *p) { v16i v; memcpy(&v, p, 64); return v; }
 ALWAYS void store_i(int32_t *p, v16i v) { memcpy(p, &v, 64); }
+ALWAYS v8u load_u(const uint64_t *p) { v8u v; memcpy(&v, p, 64); return v; }
+ALWAYS void store_u(uint64_t *p, v8u v) { memcpy(p, &v, 64); }
 ALWAYS v64b load_b(const int8_t *p) { v64b v; memcpy(&v, p, 64); return v; }
 ALWAYS v16f splat_f(float x) { return (v16f){} + x; }
 ALWAYS v16i splat_i(int32_t x) { return (v16i){} + x; }
@@ -33,40 +39,30 @@ ALWAYS v16f max_f(v16f a, v16f b) { return select_f(b > a, b, a); }
 /** Nearest integer, half to even, for |v| < 2^22. */
 ALWAYS v16i nearest(v16f v) { return as_i(v + 12582912.f) - as_i(splat_f(12582912.f)); }
 
+/** The vector turned by n places. */
+#define TURNED(v, n)                                                                                          \
+  __builtin_shufflevector(v, v, (n) & 15, ((n) + 1) & 15, ((n) + 2) & 15, ((n) + 3) & 15, ((n) + 4) & 15,     \
+                          ((n) + 5) & 15, ((n) + 6) & 15, ((n) + 7) & 15, ((n) + 8) & 15, ((n) + 9) & 15,     \
+                          ((n) + 10) & 15, ((n) + 11) & 15, ((n) + 12) & 15, ((n) + 13) & 15,                 \
+                          ((n) + 14) & 15, ((n) + 15) & 15)
 ALWAYS float largest_of(v16f v) {
-  float most = v[0];
-  for (int i = 1; i < 16; i++) most = v[i] > most ? v[i] : most;
-  return most;
+  v = max_f(v, TURNED(v, 8));
+  v = max_f(v, TURNED(v, 4));
+  v = max_f(v, TURNED(v, 2));
+  return max_f(v, TURNED(v, 1))[0];
 }
 ALWAYS int32_t sum_of(v16i v) {
-  int32_t sum = 0;
-  for (int i = 0; i < 16; i++) sum += v[i];
-  return sum;
+  v += TURNED(v, 8);
+  v += TURNED(v, 4);
+  v += TURNED(v, 2);
+  return v[0] + v[1];
 }
 /** Adds halves, so that the order is the same everywhere. */
 ALWAYS float sum_of_f(v16f v) {
-  float s[16];
-  memcpy(s, &v, 64);
-  for (int n = 8; n > 0; n /= 2)
-    for (int i = 0; i < n; i++) s[i] += s[i + n];
-  return s[0];
-}
-
-/** exp(x) for x <= 0. Relative error below 3e-7. Cephes' expf: its split of ln 2 and its polynomial. */
-ALWAYS v16f exp_f(v16f x) {
-  x = max_f(splat_f(-87.f), x);
-  v16f n = x * 1.44269504f + 12582912.f;
-  v16i exponent = as_i(n) - as_i(splat_f(12582912.f));
-  n -= 12582912.f;
-  v16f r = x - n * 0.693359375f;
-  r = r - n * -2.12194440e-4f;
-  v16f p = r * 1.9875691500e-4f + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  p = p * (r * r) + r + 1.f;
-  return p * as_f((exponent + 127) << 23);
+  v += TURNED(v, 8);
+  v += TURNED(v, 4);
+  v += TURNED(v, 2);
+  return v[0] + v[1];
 }
 
 /*
@@ -78,6 +74,7 @@ ALWAYS v16f exp_f(v16f x) {
 #define ISA avx512vnni
 #define BIAS 128
 #define PREFERRED_ROWS 12
+#define TILE_GROUPS 2
 ALWAYS v64b prepare(v64b w) { return (v64b)((v16i)w ^ (int32_t)0x80808080); }
 ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
   return (v16i)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)w, _mm512_set1_epi32(x));
@@ -85,6 +82,7 @@ ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
 #elif defined(__AVX2__)
 #include <immintrin.h>
 #define PREFERRED_ROWS 4
+#define TILE_GROUPS 1
 #if defined(__AVXVNNI__)
 #define ISA avxvnni
 #define BIAS 128
@@ -116,6 +114,7 @@ ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
 #define ISA dotprod
 #define BIAS 0
 #define PREFERRED_ROWS 4
+#define TILE_GROUPS 1
 typedef struct { int32x4_t q[4]; } Quarters;
 typedef struct { int8x16_t q[4]; } ByteQuarters;
 ALWAYS v64b prepare(v64b w) { return w; }
@@ -130,9 +129,13 @@ ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
   return sum;
 }
 #else
+#if defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 #define ISA plain
 #define BIAS 0
 #define PREFERRED_ROWS 4
+#define TILE_GROUPS 1
 ALWAYS v64b prepare(v64b w) { return w; }
 ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
   int8_t codes[4];
@@ -142,6 +145,108 @@ ALWAYS v16i dot(v16i sum, v64b w, int32_t x) {
   return sum;
 }
 #endif
+
+/**
+ * The nearest 8-bit codes of 64 numbers. Lane l of v[j] becomes the bytes 16l + 4j .. 16l + 4j + 3: numbers in the
+ * order of mix() become bytes in their own order.
+ */
+ALWAYS v64b pack(const v16i v[4]) {
+  v64b out;
+#if defined(__AVX512VNNI__)
+  out = (v64b)_mm512_packs_epi16(_mm512_packs_epi32((__m512i)v[0], (__m512i)v[1]),
+                                 _mm512_packs_epi32((__m512i)v[2], (__m512i)v[3]));
+#elif defined(__AVX2__)
+  Halves h[4], bytes;
+  memcpy(h, v, 256);
+  bytes.a = _mm256_packs_epi16(_mm256_packs_epi32(h[0].a, h[1].a), _mm256_packs_epi32(h[2].a, h[3].a));
+  bytes.b = _mm256_packs_epi16(_mm256_packs_epi32(h[0].b, h[1].b), _mm256_packs_epi32(h[2].b, h[3].b));
+  memcpy(&out, &bytes, 64);
+#else
+  for (int j = 0; j < 4; j++) {
+    const v16i above = v[j] > 127, below = v[j] < -128;
+    const v16i code = (above & 127) | (below & -128) | (~(above | below) & v[j]);
+    const v16b bytes = __builtin_convertvector(code, v16b);
+    for (int l = 0; l < 4; l++) memcpy((int8_t *)&out + 16 * l + 4 * j, (const int8_t *)&bytes + 4 * l, 4);
+  }
+#endif
+  return out;
+}
+
+ALWAYS int is_zero(v64b v) {
+#if defined(__AVX512VNNI__)
+  return _mm512_test_epi32_mask((__m512i)v, (__m512i)v) == 0;
+#else
+  const v8u u = (v8u)v;
+  return (u[0] | u[1] | u[2] | u[3] | u[4] | u[5] | u[6] | u[7]) == 0;
+#endif
+}
+
+/** Adds the sums of groups of four codes. Only where BIAS is not 0. */
+ALWAYS v16i add_codes(v16i sum, v64b codes) {
+#if defined(__AVX512VNNI__)
+  return (v16i)_mm512_dpbusd_epi32((__m512i)sum, _mm512_set1_epi8(1), (__m512i)codes);
+#elif defined(__AVXVNNI__)
+  Halves s, c;
+  memcpy(&s, &sum, 64);
+  memcpy(&c, &codes, 64);
+  s.a = _mm256_dpbusd_avx_epi32(s.a, _mm256_set1_epi8(1), c.a);
+  s.b = _mm256_dpbusd_avx_epi32(s.b, _mm256_set1_epi8(1), c.b);
+  memcpy(&sum, &s, 64);
+#else
+  (void)codes;
+#endif
+  return sum;
+}
+
+/** a * b + c, rounded once, as only some instruction sets can. */
+ALWAYS v16f fma_f(v16f a, v16f b, v16f c) {
+#if defined(__AVX512VNNI__)
+  return (v16f)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__)
+  struct { __m256 a, b; } x, y, z;
+  memcpy(&x, &a, 64);
+  memcpy(&y, &b, 64);
+  memcpy(&z, &c, 64);
+  z.a = _mm256_fmadd_ps(x.a, y.a, z.a);
+  z.b = _mm256_fmadd_ps(x.b, y.b, z.b);
+  memcpy(&c, &z, 64);
+  return c;
+#elif defined(__aarch64__)
+  struct { float32x4_t q[4]; } x, y, z;
+  memcpy(&x, &a, 64);
+  memcpy(&y, &b, 64);
+  memcpy(&z, &c, 64);
+  for (int i = 0; i < 4; i++) z.q[i] = vfmaq_f32(z.q[i], x.q[i], y.q[i]);
+  memcpy(&c, &z, 64);
+  return c;
+#else
+  // The product is exact. A sum that is not becomes the odd one of its two neighbours, so it rounds the right way.
+  const v16d product = __builtin_convertvector(a, v16d) * __builtin_convertvector(b, v16d);
+  const v16d other = __builtin_convertvector(c, v16d), sum = product + other, back = sum - product;
+  const v16d rest = (product - (sum - back)) + (other - back);
+  const v16l isEven = ((v16l)sum & 1) - 1, isOutward = (rest > 0) == (sum > 0);
+  const v16l bits = (v16l)sum + ((rest != 0) & isEven & (isOutward * -2 - 1));
+  return __builtin_convertvector((v16d)bits, v16f);
+#endif
+}
+
+static const float LOG2_E = 1.44269504f;
+/** Unit of powers. They are added as integers: 4 per lane and block of the pool are below 2^31. */
+static const float POWER_UNIT = 67108864.f;
+
+/** 2^x in POWER_UNIT for x <= 0, and for x < -100 as for -100. Relative error below 2e-7. */
+ALWAYS v16f power_f(v16f x) {
+  const float unit = POWER_UNIT;
+  x = max_f(splat_f(-100.f), x);
+  const v16f n = x + 12582912.f;
+  const v16f r = x - (n - 12582912.f);
+  v16f p = fma_f(r, splat_f(0x1.5bba14p-10f * unit), splat_f(0x1.3cea88p-7f * unit));
+  p = fma_f(p, r, splat_f(0x1.c6b752p-5f * unit));
+  p = fma_f(p, r, splat_f(0x1.ebf9bcp-3f * unit));
+  p = fma_f(p, r, splat_f(0x1.62e42ap-1f * unit));
+  p = fma_f(p, r, splat_f(unit));
+  return as_f(as_i(p) + (as_i(n) << 23));
+}
 
 /** Four codes as one number. */
 ALWAYS int32_t four(const int8_t *p) { int32_t v; memcpy(&v, p, 4); return v; }

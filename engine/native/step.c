@@ -9,27 +9,79 @@
 #define STRING2(a) #a
 #define STRING1(a) STRING2(a)
 
+static Attend attend_of(const Run *run, const Item *item) {
+  const Model *m = run->model;
+  const int G = m->heads / m->kvHeads;
+  const size_t query = ((size_t)item->kvHead * run->step->numRows + item->firstRow) * G;
+  return (Attend){.model = m,
+                  .pool = run->pool,
+                  .rows = run->pool->layers + run->l,
+                  .layer = m->layers + run->l,
+                  .step = run->step,
+                  .item = item,
+                  .queries = queries_from(&run->queries, query, padded(m->headSize, 64)),
+                  .out = run->mixed,
+                  .outStride = run->mixedStride};
+}
+
 static void attend_item(void *context, int chunk, int thread) {
   const Run *run = context;
   const Model *m = run->model;
   const Step *step = run->step;
-  const Item *item = run->items + chunk;
-  const Span *span = step->spans + item->span;
-  Attend a = {m, run->pool, run->pool->layers + run->l, m->layers + run->l, span, step->blocks, item->firstRow,
-              item->endRow, item->kvHead, run->qkv, run->qkvStride, run->mixed, run->mixedStride, 0, 0};
+  Item item = run->plan.items[chunk];
+  Attend a = attend_of(run, &item);
   if (!step->received) {
     attend(&a, run->memory + thread);
     return;
   }
   // Row by row in order, because sums of floats depend on it.
-  const size_t slots = (size_t)64 * span->numBlocks, heads = (size_t)m->numLayers * m->kvHeads;
-  a.most = step->received + ((size_t)run->l * m->kvHeads + item->kvHead) * slots;
-  a.sum = a.most + heads * slots;
-  for (int row = item->firstRow; row < item->endRow; row++) {
-    a.firstRow = row;
-    a.endRow = row + 1;
+  const size_t slots = (size_t)64 * step->spans->numBlocks, heads = (size_t)m->numLayers * m->kvHeads;
+  const int end = item.endRow;
+  for (; item.firstRow < end; item.firstRow++) {
+    item.endRow = item.firstRow + 1;
+    a = attend_of(run, &item);
+    a.most = step->received + ((size_t)run->l * m->kvHeads + item.kvHead) * slots;
+    a.sum = a.most + heads * slots;
     attend(&a, run->memory + thread);
   }
+}
+
+static void score_chunk(void *context, int chunk, int thread) {
+  const Run *run = context;
+  const int numParts = run->plan.numParts;
+  const Item *item = run->plan.items + chunk / numParts;
+  const Attend a = attend_of(run, item);
+  score_part(&a, chunk % numParts, numParts, run->scores + item->scoresAt, run->parts + chunk,
+             run->memory[thread].mixed);
+}
+
+static void share_chunk(void *context, int chunk, int thread) {
+  const Run *run = context;
+  const int numParts = run->plan.numParts;
+  const Item *item = run->plan.items + chunk / numParts;
+  const Attend a = attend_of(run, item);
+  share_part(&a, chunk % numParts, numParts, run->scores + item->scoresAt, run->parts + chunk / numParts * numParts,
+             &run->parts[chunk].shares, run->memory + thread);
+}
+
+static void finish_chunk(void *context, int chunk, int thread) {
+  const Run *run = context;
+  const AttendMemory *m = run->memory + thread;
+  FOR_CHUNK(i, run->plan.numItems) {
+    const Attend a = attend_of(run, run->plan.items + i);
+    finish_item(&a, run->parts + i * run->plan.numParts, run->plan.numParts, m->most, m->largest);
+  }
+}
+
+static void attend_all(Run *run) {
+  const int numItems = run->plan.numItems, numParts = run->plan.numParts;
+  if (numParts == 1) {
+    each(run, numItems, 1, attend_item);
+    return;
+  }
+  each(run, numItems * numParts, 1, score_chunk);
+  each(run, numItems * numParts, 1, share_chunk);
+  each(run, numItems, 4, finish_chunk);
 }
 
 static void copy_queries(const Run *run) {
@@ -64,8 +116,8 @@ static int run_step(const Model *m, const Pool *pool, const Step *step, Threads 
     each(&run, run.numRows, rows_per_chunk(&run), write_rows);
     if (step->queries) copy_queries(&run);
     if (isLast && step->numLogits == 0 && !step->received) return 0;
-    if (isLast && !step->received) run.numItems = split(m, step, 1, run.items);
-    each(&run, run.numItems, 1, attend_item);
+    if (isLast) run.plan = run.lastPlan;
+    attend_all(&run);
     if (isLast) keep_logit_rows(&run);
     if (run.numRows == 0) return 0;
     code(&run, &layer->o, run.mixed, run.mixedStride, m->heads * m->headSize, 0);

@@ -108,6 +108,24 @@ describe.each(Object.entries(SHAPES))('shape %s', (name, shape) => {
     expect(together).toEqual(Float32Array.from([50, 50, 51, 52, 69].flatMap((i) => [...row(i)])));
     await runner.dispose();
   });
+
+  test('sequences that share the slots of their beginning give the bits of each alone', async () => {
+    const runner = await loadNativeRunner(dir, cacheDir, 'int8', { threads: 2 });
+    const alone = await logitsOf(runner, inOrder, NUM_TOKENS);
+    const row = (i: number) => alone.subarray(i * runner.vocabSize, (i + 1) * runner.vocabSize);
+    // The first 64 slots are a whole block.
+    const at = (first: number) => inOrder.map((i) => (i < 70 ? i : first + i));
+    for (const steps of [
+      [70, 71],
+      [71, 74],
+      [74, 75],
+    ] as const) {
+      const spans = [200, 400, 600].map((first) => spanOf(at(first), steps[0], steps[1]));
+      const expected = Array.from({ length: steps[1] - steps[0] }, (_, i) => [...row(steps[0] + i)]).flat();
+      expect(await runner.run(spans)).toEqual(Float32Array.from([...expected, ...expected, ...expected]));
+    }
+    await runner.dispose();
+  });
 });
 
 // The first model has key biases of hundreds, so rounding moves its scores by more.

@@ -148,7 +148,8 @@ static void random_text(Text *text, const Model *m) {
   text->numTokens = 0;
   text->numSequences = percent(50) ? 1 : between(2, MAX_SEQUENCES);
   for (int s = 0; s < text->numSequences; s++) {
-    const int isForked = s > 0 && percent(40), parent = isForked ? below(s) : 0;
+    // Behind a long beginning, sequences share whole blocks.
+    const int isForked = s > 0 && (isLong || percent(40)), parent = isForked ? below(s) : 0;
     const int most = text->lengths[parent] < MAX_LENGTH - MAX_MORE ? text->lengths[parent] : MAX_LENGTH - MAX_MORE;
     const int fork = isForked ? between(1, most) : 0;
     const int more = isLong && s == 0                  ? between(1000, 1300)
