@@ -87,7 +87,7 @@ const suites = {
   },
   soak: {
     what: 'thousands of random requests, edits, aborts and evictions against each alone',
-    options: '[--requests N]',
+    options: '[--requests N] [--seed N] [--sanitized: the native kernels of `npm run native -- --sanitize`]',
     run: async (values) => (await import('./soak/soakBench.ts')).soakSuite(values),
   },
   tiers: {
@@ -145,6 +145,8 @@ const options = {
   rush: text,
   context: text,
   requests: text,
+  seed: text,
+  sanitized: flag,
   chat: flag,
   n: text,
   model: text,
@@ -182,7 +184,7 @@ if (unexpected !== undefined) refuse(`unexpected argument ${unexpected}: one sui
 const foreign = Object.keys(values).find((option) => !optionsOf(name).includes(`--${option}`));
 if (foreign !== undefined) refuse(`suite ${name} has no --${foreign}; it has ${optionsOf(name).join(', ')}`);
 if (!values.out && !values.setup) refuse('--out DIR is missing: where the results go');
-const noNumber = ['rounds', 'long-rounds', 'threads', 'requests', 'n', 'open-files', 'context'].find(
+const noNumber = ['rounds', 'long-rounds', 'threads', 'requests', 'seed', 'n', 'open-files', 'context'].find(
   (option) => values[option] !== undefined && !/^\d+$/.test(values[option]),
 );
 if (noNumber !== undefined) refuse(`--${noNumber} ${values[noNumber]}: it must be a whole number`);

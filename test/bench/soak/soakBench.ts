@@ -1,7 +1,8 @@
 /**
  * Suite `soak`: sends 10,000 random requests, edits, aborts and evictions through the scheduler and the cache with the
- * fake runner, and as many through the real graph. Each run has its own process. A wrong token, slot or byte stops it.
+ * fake runner, and as many through real models. Each run has its own process. A wrong token, slot or byte stops it.
  */
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { short, table } from '../spread.ts';
 import { type BarChart, barChart } from '../svgPlot.ts';
@@ -21,21 +22,36 @@ export interface SoakBench {
 export interface SoakArguments {
   /** Number of requests in each run. Default: 10,000. */
   requests?: string;
+  /** Default: 1. */
+  seed?: string;
+  /** Only native kernels, those that are compiled with sanitizers. */
+  sanitized?: boolean;
 }
+
+/** The addon that `npm run native -- --sanitize` leaves. */
+const SANITIZED = path.resolve(`.cache/native-sanitized/${process.platform}-${process.arch}.node`);
 
 export async function soakSuite({
   requests = '10000',
+  seed: start = '1',
+  sanitized = false,
 }: SoakArguments): Promise<{ result: SoakBench; report: string; charts: { [file: string]: string } }> {
   const numRequests = Number(requests);
   if (!(Number.isInteger(numRequests) && numRequests >= 100))
     throw new Error(`--requests ${requests}: it must be a whole number of at least 100`);
-  const seed = 1;
-  const cacheDir = path.resolve('.cache/bench/imported');
+  if (sanitized && !existsSync(SANITIZED)) throw new Error('--sanitized: first `npm run native -- --sanitize`');
+  const seed = Number(start);
+  const model = { modelDir: MODEL, cacheDir: path.resolve('.cache/bench/imported') };
+  const library = sanitized ? { library: SANITIZED } : {};
   const ways: [string, SoakOptions][] = [
-    ['fake runner', { numRequests, seed }],
-    ['real graph, int8', { numRequests, seed, model: { modelDir: MODEL, cacheDir, precision: 'int8' } }],
-    ['real graph, float32', { numRequests, seed, model: { modelDir: MODEL, cacheDir, precision: 'float32' } }],
+    ['native kernels, int8', { numRequests, seed, model: { ...model, ...library, precision: 'int8' } }],
+    ['native kernels, int4', { numRequests, seed, model: { ...model, ...library, precision: 'int4' } }],
   ];
+  if (!sanitized)
+    ways.push(
+      ['onnxruntime, float32', { numRequests, seed, model: { ...model, precision: 'float32' } }],
+      ['fake runner', { numRequests, seed }],
+    );
   const result: SoakBench = { seed, runs: [] };
   for (const [name, options] of ways) {
     console.error(`${name}: ${numRequests} requests`);

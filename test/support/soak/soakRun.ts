@@ -10,6 +10,7 @@ import { Engine } from '../../../engine/core/engine.ts';
 import { importModel } from '../../../engine/model/import/importModel.ts';
 import { kvShape, usualKv } from '../../../engine/model/load/importedModel.ts';
 import { NativeRunner } from '../../../engine/model/native/nativeRunner.ts';
+import { OnnxRunner } from '../../../engine/model/runtime/runner.ts';
 import type { Precision } from '../../../engine/protocol/tasks.ts';
 import { FakeRunner, fakeShape, VOCAB_SIZE } from '../engine/fakeRunner.ts';
 import { runAlone } from '../engine/oracle.ts';
@@ -30,7 +31,14 @@ export interface SoakOptions {
   numRequests: number;
   seed: number;
   /** Without a model the fake runner is used, which checks every row that it reads. */
-  model?: { modelDir: string; cacheDir: string; precision: Precision };
+  model?: {
+    modelDir: string;
+    cacheDir: string;
+    /** In float32 onnxruntime computes, else the native kernels. */
+    precision: Precision;
+    /** Addon with sanitizers, instead of the one that is checked in. */
+    library?: string;
+  };
 }
 
 export interface SoakResult {
@@ -230,15 +238,23 @@ function fakeSubject(): Subject {
 
 /** The oracle has its own session and its own pool. */
 async function realSubject({ modelDir, cacheDir, precision }: NonNullable<SoakOptions['model']>): Promise<Subject> {
-  const imported = await importModel({ modelDir, cacheDir, precision, products: 'native' });
+  const isNative = precision !== 'float32';
+  const imported = await importModel({
+    modelDir,
+    cacheDir,
+    precision,
+    ...(isNative ? { products: 'native' as const } : {}),
+  });
   const shape = kvShape(imported.config, usualKv(precision), imported.biased);
   const open = async () => {
     const pool = new KvPool(shape, 0);
-    return { pool, runner: NativeRunner.create(imported, pool, { threads: 2 }) };
+    const create = isNative ? NativeRunner.create : OnnxRunner.create;
+    return { pool, runner: await create(imported, pool, { threads: 2 }) };
   };
   const { pool, runner } = await open();
   const alone = await open();
   const noise = await chunkNoise(alone.runner, alone.pool, imported.config.vocabSize);
+  if (isNative && noise !== 0) throw new Error(`Chunks change the native kernels' logits by ${noise}.`);
   const { prefillBytesPerToken } = runner;
   const scratchBytes = scratchRows(PREFILL_TOKENS) * prefillBytesPerToken;
   const limits = (slots: number) => ({

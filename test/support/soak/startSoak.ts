@@ -1,11 +1,25 @@
 /** Starts a soak in its own process. Does not judge its result. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { MAX_YOUNG_MB } from '../../../src/client/transport.ts';
 import type { SoakOptions, SoakResult } from './soakRun.ts';
 
 /** Resident memory may grow by this much per 1,000 requests over the last half of a run. */
 export const MAX_GROWTH_BYTES = 1e6;
+
+/** Environment for an addon with sanitizers: their library must be loaded first. Leaks of Node itself are not told. */
+function sanitizers(): NodeJS.ProcessEnv {
+  const library = ['clang', 'gcc']
+    .map((compiler) => {
+      const name =
+        compiler === 'clang' ? `libclang_rt.asan-${process.arch === 'x64' ? 'x86_64' : 'aarch64'}.so` : 'libasan.so';
+      return spawnSync(compiler, [`-print-file-name=${name}`], { encoding: 'utf8' }).stdout?.trim();
+    })
+    .find((found) => found !== undefined && path.isAbsolute(found));
+  if (library === undefined) throw new Error('There is no library of the sanitizers.');
+  // Freed memory is kept apart for a while, at most so much.
+  return { ...process.env, LD_PRELOAD: library, ASAN_OPTIONS: 'detect_leaks=0:quarantine_size_mb=16' };
+}
 
 /**
  * Runs a soak with the same limit for young memory as the engine.
@@ -23,7 +37,7 @@ export function soakProcess(options: SoakOptions): Promise<SoakResult> {
         script,
         JSON.stringify(options),
       ],
-      { stdio: ['ignore', 'pipe', 'pipe'] },
+      { stdio: ['ignore', 'pipe', 'pipe'], env: options.model?.library ? sanitizers() : process.env },
     );
     let out = '';
     let err = '';
@@ -34,9 +48,9 @@ export function soakProcess(options: SoakOptions): Promise<SoakResult> {
       err += text;
     });
     child.on('error', reject);
-    child.on('close', (status) => {
+    child.on('close', (status, signal) => {
       if (status === 0) resolve(JSON.parse(out) as SoakResult);
-      else reject(new Error(`the soak ended with ${status}: ${err.slice(-2000)}`));
+      else reject(new Error(`the soak ended with ${signal ?? status}: ${err.slice(-2000)}`));
     });
   });
 }
