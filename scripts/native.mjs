@@ -1,5 +1,6 @@
 // Compiles engine/native (C, Node-API) with a pinned zig for all platforms into engine/native/prebuilt/.
-// --check compares with the files there instead; --target NAME takes one platform; --sanitize tests the C code.
+// --check compares with the files there instead; --target NAME takes one platform; --sanitize tests the C code;
+// --emulate runs the kernels of other platforms in qemu and wine.
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,6 +27,7 @@ const RELEASE = [
   include_dir,
 ];
 const TESTS = ['faults', 'fuzz', 'processors', 'stress'];
+const COMPUTING = ['kernels', 'processor', 'threads'];
 const SHARED = ['addon', 'engine', 'file', 'host', 'kernels', 'plan', 'processor', 'threads', 'values'];
 
 /** step.c once per instruction set. `zig` and `cc` (gcc, clang) name it differently. `plain` is seldom used: small. */
@@ -164,18 +166,17 @@ function compileForTests(compiler, form, flags, folder) {
 /** Memory and undefined behaviour with a compiler of the system: zig has no such libraries. Threads with zig. */
 function sanitize(cases) {
   const cc = spawnSync('clang', ['--version']).status === 0 ? ['clang'] : ['gcc', '-Wno-psabi', '-Wno-unknown-pragmas'];
-  const computing = ['kernels', 'processor', 'threads'];
   inTemporaryFolder((folder) => {
     const checks = ['-g', '-fsanitize=address,undefined', '-fno-sanitize-recover=all'];
     const link = compileForTests(cc, 'cc', checks, folder);
     mkdirSync(SANITIZED, { recursive: true });
     link(SHARED, path.join(SANITIZED, `${process.platform}-${process.arch}.node`), ['-shared']);
     console.log(`${cc[0]}, address and undefined behaviour:`);
-    run(link(['kernels', 'processor', 'threads', 'processors'], path.join(folder, 'processors.out')), []);
+    run(link([...COMPUTING, 'processors'], path.join(folder, 'processors.out')), []);
     run(link([...SHARED, 'faults'], path.join(folder, 'faults.out')), []);
     run('sh', [
       ...WITH_SMALL_STACK,
-      link([...computing, 'fuzz'], path.join(folder, 'fuzz.out')),
+      link([...COMPUTING, 'fuzz'], path.join(folder, 'fuzz.out')),
       '1',
       '0',
       String(cases),
@@ -184,20 +185,68 @@ function sanitize(cases) {
   inTemporaryFolder((folder) => {
     const link = compileForTests([installedZig(), 'cc'], 'zig', ['-g', '-fsanitize=thread'], folder);
     console.log('zig, threads:');
-    run(link([...computing, 'stress'], path.join(folder, 'stress.out')), []);
-    const fuzz = link([...computing, 'fuzz'], path.join(folder, 'fuzz.out'));
+    run(link([...COMPUTING, 'stress'], path.join(folder, 'stress.out')), []);
+    const fuzz = link([...COMPUTING, 'fuzz'], path.join(folder, 'fuzz.out'));
     run(fuzz, ['2', '0', String(Math.ceil(cases / 4))]);
   });
+}
+
+/** Compiles the tests of what computes for `triple`, as in the libraries. Returns the paths of `processors` and `fuzz`. */
+function compileTestsFor(triple, { baseline, kernels }, folder) {
+  const objects = [];
+  const compile = (source, name, flags) => {
+    const output = path.join(folder, `${name}.o`);
+    run(installedZig(), ['cc', '-target', triple, ...RELEASE, ...flags, '-c', source, '-o', output]);
+    return output;
+  };
+  for (const [name, { zig: flags }] of Object.entries(kernels)) objects.push(compile('step.c', `step-${name}`, flags));
+  for (const name of COMPUTING) objects.push(compile(`${name}.c`, name, ['-O2', `-mcpu=${baseline}`]));
+  return ['processors', 'fuzz'].map((name) => {
+    const test = compile(`test/${name}.c`, name, ['-O2', `-mcpu=${baseline}`]);
+    const program = path.join(folder, `${name}.exe`);
+    run(installedZig(), ['cc', '-target', triple, '-static', test, ...objects, '-lpthread', '-o', program]);
+    return program;
+  });
+}
+
+/** Runs the kernels of other platforms in emulators. All platforms must give the same checksum. */
+function emulate(cases) {
+  const here = `${process.platform}-${process.arch}`;
+  const platforms = [
+    ['linux-x64', 'x86_64-linux-musl', []],
+    ['linux-arm64', 'aarch64-linux-musl', ['qemu-aarch64-static', '-cpu', 'max']],
+    ['win32-x64', 'x86_64-windows-gnu', ['wine']],
+  ];
+  const checksums = new Set();
+  for (const [target, triple, emulator] of platforms)
+    inTemporaryFolder((folder) => {
+      const command = target === here ? [] : emulator;
+      for (const program of compileTestsFor(triple, TARGETS[target], folder)) {
+        const [file, ...args] = [...command, program];
+        const { status, error, stdout } = spawnSync(file, [...args, '3', '0', String(cases)], {
+          encoding: 'utf8',
+          env: { ...process.env, WINEDEBUG: '-all' },
+          stdio: ['ignore', 'pipe', 'inherit'],
+        });
+        if (status !== 0) throw new Error(`${target}: ${file}: ${error?.message ?? `exit ${status}`}`);
+        console.log(`${target}: ${stdout.trim()}`);
+        const checksum = /checksum (\w+)/.exec(stdout)?.[1];
+        if (checksum) checksums.add(checksum);
+      }
+    });
+  if (checksums.size !== 1) throw new Error('the checksums differ');
 }
 
 const { values } = parseArgs({
   options: {
     check: { type: 'boolean' },
     sanitize: { type: 'boolean' },
+    emulate: { type: 'boolean' },
     cases: { type: 'string', default: '2000' },
     target: { type: 'string' },
   },
 });
 if (values.target && !TARGETS[values.target]) throw new Error(`--target: ${Object.keys(TARGETS).join(', ')}`);
 if (values.sanitize) sanitize(Number(values.cases));
+else if (values.emulate) emulate(Math.ceil(values.cases / 40));
 else buildAll(values.target ? [values.target] : Object.keys(TARGETS), values.check);

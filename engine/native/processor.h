@@ -15,7 +15,8 @@ typedef struct {
 #define USES2(x) SECOND(DEFINED_##x 1u, 0u, )
 #define USES(x) USES2(x)
 
-/** Everything that the compiler may use in the file that includes this. */
+/** Everything that the compiler may use in the file that includes this. Other processors define some of the names. */
+#if defined(__x86_64__)
 #define NEEDS                                                                                                \
   {.leaf1c = USES(__SSE3__) | USES(__SSSE3__) << 9 | USES(__FMA__) << 12 |                                   \
              USES(__GCC_HAVE_SYNC_COMPARE_AND_SWAP_16) << 13 | USES(__SSE4_1__) << 19 |                      \
@@ -26,8 +27,10 @@ typedef struct {
              USES(__AVX512VL__) << 31,                                                                       \
    .leaf7c = USES(__AVX512VBMI__) << 1 | USES(__AVX512VNNI__) << 11,                                         \
    .leaf71a = USES(__AVXVNNI__) << 4,                                                                        \
-   .extendedC = USES(__LAHF_SAHF__) | USES(__LZCNT__) << 5,                                                  \
-   .dotProduct = USES(__ARM_FEATURE_DOTPROD)}
+   .extendedC = USES(__LAHF_SAHF__) | USES(__LZCNT__) << 5}
+#else
+#define NEEDS {.dotProduct = USES(__ARM_FEATURE_DOTPROD)}
+#endif
 
 /** Those of this processor that the system lets programs use. */
 Features processor_features(void);
