@@ -71,7 +71,7 @@ type Option = { [C in Command]: keyof (typeof COMMANDS)[C] }[Command];
 
 /** For each option the name of its value ('' for a switch), and its help, with exceptions by command. */
 const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Partial<Record<Command, string>>]> = {
-  model: ['DIR', 'model folder; default: the built-in model'],
+  model: ['DIR', 'model folder or GGUF file; default: the built-in model'],
   precision: ['P', 'precision of the weights: int8 (default), int4 or float32'],
   onnx: ['', 'compute with onnxruntime instead of the native kernels'],
   threads: ['N', 'threads to compute with; 0 (default): as many as are fastest'],
@@ -124,7 +124,7 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir summarize PATH [--symbol S]                     summarize a file, one symbol of it, or a folder
   kvasir generate (--prompt T | --ids I | --requests F)  continue raw text, without a chat template
   kvasir eval --text F [--kv NAMES]                      measure what lower precision costs on a text
-  kvasir inspect [DIR | --model DIR]                     show what a model folder can do, or why it cannot run
+  kvasir inspect [DIR | --model DIR]                     show what a model can do, or why it cannot run
 
 "kvasir help COMMAND" lists the options of a command.
 Exit status: 0 done, 1 failed, 2 wrong usage.

@@ -5,7 +5,7 @@
 import { type ModelInspection, inspectModel } from '../model/import/importModel.ts';
 import { cacheBytesAtWork } from '../core/memoryBudget.ts';
 import { nativeFault } from '../model/native/selfTest.ts';
-import { ModelFolder } from '../model/load/modelFolder.ts';
+import { openModelFiles } from '../model/load/modelFiles.ts';
 import type { InspectedModel } from '../protocol/stats.ts';
 import type { Precision } from '../protocol/tasks.ts';
 import { ChatTemplate } from '../text/format/chatTemplate.ts';
@@ -22,13 +22,15 @@ export interface FolderInspection extends InspectedModel {
  * @throws RequestError `modelInvalid` or `modelUnsupported`, with the reason in one sentence
  */
 export async function inspectFolder(modelDir: string, mayBeNative = true): Promise<FolderInspection> {
-  const { tokens, ...model } = await inspectModel(modelDir, mayBeNative && (await nativeFault()) === null);
-  const folder = await ModelFolder.open(modelDir);
+  const folder = await openModelFiles(modelDir);
+  const native = mayBeNative && (await nativeFault()) === null;
+  const { tokens, ...model } = await inspectModel(modelDir, native, folder);
   await checkTokenizer(folder);
   const template = await ChatTemplate.inspect(folder);
+  const tokenizerConfig = await folder.readJson('tokenizer_config.json');
   const { manifest: promised, fim } = await readManifest(
     folder,
-    offersOf((token) => tokens.has(token), template.exists, tokens),
+    offersOf((token) => tokens.has(token), template.exists, tokens, tokenizerConfig?.value ?? {}),
   );
   const manifest = withoutFaulty(promised, { chat: template.fault });
   const { residentBytes, kvBytesPerToken, contextTokens } = model;

@@ -32,7 +32,7 @@ const TEMPLATE_TOKENS = 64;
 
 /**
  * `answerTokens` is kvasir.chat.maxTokens. `loaded` is the engine's information, which takes precedence. Null for a
- * folder that holds no model.
+ * folder that holds no model, and for a GGUF file that is not loaded: only the engine reads it.
  */
 export function modelCard(modelDir: string, answerTokens: number, loaded: ModelInfo | null): ModelCard | null {
   const config = readJson(path.join(modelDir, 'config.json'));

@@ -97,7 +97,7 @@ function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
   return [builtIn, ...other, ...found];
 }
 
-/** One folder after another, because the engine may be busy with a completion. */
+/** One model after another, because the engine may be busy with a completion. */
 async function inspectAll(
   candidates: Candidate[],
   { models }: Known,
@@ -159,7 +159,13 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
       id: 'folder',
       label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`,
       detail: vscode.l10n.t('Qwen2, Qwen3 or Llama: config.json, tokenizer.json and *.safetensors'),
-      run: () => browseForModel(host, settings),
+      run: () => browseForModel('folder', host, settings),
+    },
+    {
+      id: 'file',
+      label: `$(file) ${vscode.l10n.t('Choose a GGUF file…')}`,
+      detail: vscode.l10n.t('Qwen2, Qwen3 or Llama in one file, or in parts'),
+      run: () => browseForModel('file', host, settings),
     },
     ...(larger.length ? [separator(vscode.l10n.t('larger, to download'))] : []),
     ...larger.map((each) => ({

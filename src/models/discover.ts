@@ -1,14 +1,16 @@
 /**
- * Finds the model folders of this machine: snapshots in the Hugging Face cache, and folders of the user's. Looks for a
- * config.json and reads nothing; the engine inspects the folders. Does not use the editor's API.
+ * Finds the models of this machine: snapshots in the Hugging Face cache, and folders and GGUF files of the user's. Goes
+ * by names and reads nothing; the engine inspects the models. Does not use the editor's API.
  */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { ggufName } from '../../engine/protocol/ggufName.ts';
 import { oneLine } from '../../engine/protocol/oneLine.ts';
 
 export interface FoundModel {
+  /** A folder, or a GGUF file. */
   modelDir: string;
-  /** For display, in one line: "Qwen/Qwen3-0.6B", or the folder's name. */
+  /** For display, in one line: "Qwen/Qwen3-0.6B", or the name of the folder or file. */
   name: string;
   source: 'huggingFace' | 'folder';
 }
@@ -21,7 +23,10 @@ export interface Machine {
 /** A cache can hold hundreds of repositories. The newest are the most likely choice. */
 const MAX_MODELS = 50;
 
-/** `folders` are those of kvasir.modelFolders: each is a model, or holds models one level deep. */
+/**
+ * `folders` are those of kvasir.modelFolders: each is a model, or holds models one level deep. GGUF files may be one
+ * level deeper.
+ */
 export function findModels(folders: readonly string[], machine: Machine): FoundModel[] {
   const found = [
     ...folders.flatMap((folder) => inFolder(expandHome(folder, machine.home))),
@@ -50,9 +55,14 @@ export function repositoryName(modelDir: string): string | undefined {
   return snapshots === 'snapshots' ? idOf(repository) : undefined;
 }
 
-/** The name of a model folder that is shown, in one line. */
+/** The name of a model folder or file that is shown, in one line. */
 export function folderName(modelDir: string): string {
-  return repositoryName(modelDir) ?? oneLine(path.basename(modelDir));
+  return ggufName(path.basename(modelDir))?.model ?? repositoryName(modelDir) ?? oneLine(path.basename(modelDir));
+}
+
+/** Whether a model is a GGUF file, by its name. */
+export function isGguf(modelDir: string): boolean {
+  return ggufName(path.basename(modelDir)) !== null;
 }
 
 export function expandHome(folder: string, home: string): string {
@@ -68,32 +78,32 @@ function idOf(repository: string): string | undefined {
 function inHub(hub: string): FoundModel[] {
   return namesIn(hub).flatMap((repository) => {
     const name = idOf(repository);
-    const modelDir = name && snapshotOf(path.join(hub, repository));
-    return modelDir ? [{ modelDir, name, source: 'huggingFace' as const }] : [];
+    if (!name) return [];
+    const snapshots = snapshotsOf(path.join(hub, repository));
+    const modelDir = snapshots.find(isModel);
+    if (modelDir) return [{ modelDir, name, source: 'huggingFace' as const }];
+    const files = snapshots.map(ggufFiles).find((each) => each.length > 0) ?? [];
+    return files.map((file) => ({ modelDir: file, name: folderName(file), source: 'huggingFace' as const }));
   });
 }
 
-/** The snapshot that `main` names, else the newest one that is a model. */
-function snapshotOf(repository: string): string | undefined {
+/** The snapshot that `main` names, then the newest ones. */
+function snapshotsOf(repository: string): string[] {
   const snapshots = path.join(repository, 'snapshots');
   const byTime = namesIn(snapshots)
     .map((name) => ({ name, time: statSync(path.join(snapshots, name), { throwIfNoEntry: false })?.mtimeMs ?? 0 }))
     .sort((a, b) => b.time - a.time);
   const names = [textOf(path.join(repository, 'refs', 'main')), ...byTime.map(({ name }) => name)];
-  return names
-    .filter((name) => name && !/[/\\]|^\.+$/.test(name))
-    .map((name) => path.join(snapshots, name))
-    .find(isModel);
+  return names.filter((name) => name && !/[/\\]|^\.+$/.test(name)).map((name) => path.join(snapshots, name));
 }
 
 function inFolder(folder: string): FoundModel[] {
   if (!path.isAbsolute(folder)) return [];
-  const folders = isModel(folder)
+  const within = (each: string): string[] => (isModel(each) ? [each] : ggufFiles(each));
+  const models = isModel(folder)
     ? [folder]
-    : namesIn(folder)
-        .map((name) => path.join(folder, name))
-        .filter(isModel);
-  return folders.map((modelDir) => ({
+    : [folder, ...namesIn(folder).map((name) => path.join(folder, name))].flatMap(within);
+  return models.map((modelDir) => ({
     modelDir,
     name: folderName(modelDir),
     source: 'folder',
@@ -108,6 +118,16 @@ function isModel(folder: string): boolean {
     return false;
   }
 }
+
+/** The GGUF files of a folder. Files of several parts are named by their first one. */
+function ggufFiles(folder: string): string[] {
+  return namesIn(folder)
+    .filter((name) => ggufName(name)?.part === 1 && !PROJECTOR.test(name))
+    .map((name) => path.join(folder, name));
+}
+
+/** Reads pictures for another model. */
+const PROJECTOR = /^mmproj/i;
 
 function namesIn(folder: string): string[] {
   try {

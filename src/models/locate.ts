@@ -1,5 +1,5 @@
 /**
- * Which model folder is in use, what its manifest says before it is loaded, and where imported models are kept. Does
+ * Which model is in use, what its manifest says before it is loaded, and where imported models are kept. Does
  * not check whether the model can run: the engine does.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
@@ -7,26 +7,29 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
-import { expandHome, folderName } from './discover.ts';
+import { expandHome, folderName, isGguf } from './discover.ts';
 
 export interface ModelLocation {
+  /** A folder, or a GGUF file. */
   modelDir: string;
   builtIn: boolean;
 }
 
-/** The folder of `kvasir.model`, or the built-in one. Throws an Error for the user if it holds no model. */
+/** The folder or file of `kvasir.model`, or the built-in model. Throws an Error for the user if it is no model. */
 export function locateModel(setting: string, extensionPath: string): ModelLocation {
   if (!setting) return { modelDir: path.join(extensionPath, 'model'), builtIn: true };
   const modelDir = expandHome(setting, homedir());
   if (!path.isAbsolute(modelDir))
     throw new Error(vscode.l10n.t('The setting kvasir.model is not an absolute path: {0}', setting));
-  if (!statSync(modelDir, { throwIfNoEntry: false })?.isDirectory())
-    throw new Error(vscode.l10n.t('The setting kvasir.model does not name a folder: {0}', modelDir));
+  const found = statSync(modelDir, { throwIfNoEntry: false });
+  if (found?.isFile()) return { modelDir, builtIn: false };
+  if (!found?.isDirectory())
+    throw new Error(vscode.l10n.t('The setting kvasir.model does not name a folder or a file: {0}', modelDir));
   if (!existsSync(path.join(modelDir, 'config.json'))) {
     throw new Error(
       [
         vscode.l10n.t('{0} contains no model: config.json is missing.', modelDir),
-        vscode.l10n.t('Choose the folder with config.json, tokenizer.json and the .safetensors files.'),
+        vscode.l10n.t('Choose the folder with config.json, tokenizer.json and the .safetensors files, or a GGUF file.'),
       ].join(' '),
     );
   }
@@ -48,9 +51,9 @@ export function modelCacheDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'models');
 }
 
-/** Name and note of the manifest `kvasir.json`, if there is one. The note is in the user's language if available. */
+/** Name and note of the manifest `kvasir.json`, if there is one. It is beside a GGUF file. The note is in the user's language if available. */
 export function describeModel(modelDir: string): { name: string; note: string } {
-  const { name, note } = readJson(path.join(modelDir, 'kvasir.json'));
+  const { name, note } = readJson(path.join(isGguf(modelDir) ? path.dirname(modelDir) : modelDir, 'kvasir.json'));
   return {
     name: typeof name === 'string' ? oneLine(name) : folderName(modelDir).split('/').at(-1)!,
     note: shownNote(note),

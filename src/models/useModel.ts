@@ -63,23 +63,25 @@ async function load(setting: string, name: string, host: EngineHost, settings: S
   });
 }
 
-export async function browseForModel(host: EngineHost, settings: Settings): Promise<void> {
-  const [folder] =
+/** Lets the user choose a folder, or a GGUF file. Not all platforms have one dialog for both. */
+export async function browseForModel(kind: 'folder' | 'file', host: EngineHost, settings: Settings): Promise<void> {
+  const [chosen] =
     (await vscode.window.showOpenDialog({
-      canSelectFolders: true,
-      canSelectFiles: false,
+      canSelectFolders: kind === 'folder',
+      canSelectFiles: kind === 'file',
       openLabel: vscode.l10n.t('Use This Model'),
-      title: vscode.l10n.t('Choose the folder of a model'),
+      title: kind === 'folder' ? vscode.l10n.t('Choose the folder of a model') : vscode.l10n.t('Choose a GGUF file'),
+      ...(kind === 'file' ? { filters: { GGUF: ['gguf'], [vscode.l10n.t('All files')]: ['*'] } } : {}),
     })) ?? [];
-  if (!folder) return;
+  if (!chosen) return;
   try {
-    const { name } = await host.client.inspect(folder.fsPath, settings.current.native);
-    await useModel(folder.fsPath, name, host, settings);
+    const { name } = await host.client.inspect(chosen.fsPath, settings.current.native);
+    await useModel(chosen.fsPath, name, host, settings);
   } catch (error) {
     const again = vscode.l10n.t('Choose Another…');
-    const message = vscode.l10n.t('{0} cannot be used: {1}', folderName(folder.fsPath), messageOf(error));
+    const message = vscode.l10n.t('{0} cannot be used: {1}', folderName(chosen.fsPath), messageOf(error));
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, again)) === again)
-      await browseForModel(host, settings);
+      await browseForModel(kind, host, settings);
   }
 }
 

@@ -139,7 +139,7 @@ describe('refused', () => {
   test('a missing folder is refused', async () =>
     expect((await refusal(path.join(folder.dir, 'nowhere'))).message).toMatch(/cannot be opened/));
   test('a file instead of a folder is refused', async () =>
-    expect((await refusal(path.join(GOOD, 'config.json'))).message).toMatch(/is not a folder/));
+    expect((await refusal(path.join(GOOD, 'config.json'))).message).toMatch(/is no model; a model is a folder/));
 
   test('NaN and integer weights are refused with the name of the tensor', async () => {
     const model = {

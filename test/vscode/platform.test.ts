@@ -169,20 +169,21 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await window.press('Enter');
     await chooseFolder(folder);
   }
-  async function chooseFolder(folder: string): Promise<void> {
+  /** A path that ends with a slash names the folder itself. */
+  const chooseFolder = (folder: string): Promise<void> => choosePath('Choose the folder of a model', `${folder}/`);
+  async function choosePath(title: string, wanted: string): Promise<void> {
     const window = editor();
-    await window.page.locator('.quick-input-title', { hasText: 'Choose the folder of a model' }).waitFor();
+    await window.page.locator('.quick-input-title', { hasText: title }).waitFor();
     const input = window.page.locator('.quick-input-widget input').first();
-    // While the dialog opens, it writes its start folder into the input. A path that ends with a slash names the folder
-    // itself.
+    // While the dialog opens, it writes its start folder into the input.
     const written = async () => {
       const before = await input.inputValue();
-      await setText(input, `${folder}/`);
+      await setText(input, wanted);
       return before;
     };
-    await expect.poll(written, { timeout: PATIENCE, interval: 700 }).toBe(`${folder}/`);
+    await expect.poll(written, { timeout: PATIENCE, interval: 700 }).toBe(wanted);
     await window.page.locator('.quick-input-list .monaco-list-row').first().waitFor();
-    await window.screenshot(`choose-folder-${path.basename(folder)}`);
+    await window.screenshot(`choose-folder-${path.basename(wanted)}`);
     await window.page.locator('.quick-input-widget .monaco-button', { hasText: 'Use This Model' }).click();
   }
 
@@ -199,6 +200,35 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(await window.toasts()).toEqual([]);
     await openList(window, 'own-qwen');
     await expect.poll(() => row(/own-qwen/).innerText(), { timeout: PATIENCE }).toContain('in use');
+    await window.press('Escape');
+  });
+
+  test('a GGUF file is chosen in a dialog, loaded, completes and answers', async () => {
+    const window = editor();
+    const file = path.join(elsewhere, 'tiny-q8_0.gguf');
+    cpSync(fixture('models/gguf-qwen2/gguf-qwen2-q8_0.gguf'), file);
+    await openList(window, 'GGUF');
+    await row(/Choose a GGUF file…/).waitFor();
+    await window.screenshot('choose-model-gguf');
+    await window.press('Enter');
+    await choosePath('Choose a GGUF file', file);
+    await expect.poll(hover, { timeout: PATIENCE }).toContain('tiny-q8_0');
+    await window.openFile('src/inventory.ts', 37, 1);
+    await window.runCommand('Kvasir: Trigger Completion');
+    // The weights are random, so the text may not be worth showing. It is written in any case.
+    const explained = async () => {
+      await window.runCommand('Kvasir: Explain Last Completion');
+      return await window.editorText();
+    };
+    await expect.poll(explained, { timeout: PATIENCE, interval: 500 }).toMatch(/37:1[\s\S]*[1-9]\d* tokens written/);
+    await window.screenshot('gguf-explained');
+    await window.runCommand('Kvasir: Open Chat');
+    const answer = await window.ask('What is this?');
+    await expect.poll(() => answer.getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
+    await window.screenshot('gguf-chat');
+    await openList(window, 'tiny-q8_0');
+    await expect.poll(() => row(/tiny-q8_0/).innerText(), { timeout: PATIENCE }).toContain('in use');
+    await window.screenshot('choose-model-gguf-in-use');
     await window.press('Escape');
   });
 

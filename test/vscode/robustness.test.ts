@@ -80,7 +80,7 @@ ownEditorSuite(
         await editor().runCommand('Kvasir: Restart Engine');
         await expect
           .poll(() => editor().toasts(), { timeout: PATIENCE })
-          .toEqual([expect.stringContaining(`The setting kvasir.model does not name a folder: ${copy()}`)]);
+          .toEqual([expect.stringContaining(`The setting kvasir.model does not name a folder or a file: ${copy()}`)]);
         await editor().screenshot('model-deleted');
         expect(await askToTheEnd()).toContain('error: ');
         expect(await editor().toasts()).toHaveLength(1);

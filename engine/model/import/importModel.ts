@@ -1,6 +1,6 @@
 /**
- * Opens a Hugging Face folder, checks that the engine supports it, and describes or imports it. An import writes ONNX
- * step graphs and a weight file to the cache folder. Runs nothing of the model.
+ * Describes or imports an open model. An import writes ONNX step graphs and a weight file to the cache folder. Runs
+ * nothing of the model.
  */
 import { createHash } from 'node:crypto';
 import { open, realpath, writeFile } from 'node:fs/promises';
@@ -8,12 +8,9 @@ import path from 'node:path';
 import { kvBytesPerToken } from '../../kv/kvRows.ts';
 import type { KvPrecision, Precision } from '../../protocol/tasks.ts';
 import { isTied, convertWeights } from '../load/convertWeights.ts';
-import { type ModelConfig, parseConfig } from '../load/hfConfig.ts';
+import type { ModelConfig } from '../load/hfConfig.ts';
 import { kvShape, residentBytes, graphFile, type ImportedModel, WEIGHT_FILE } from '../load/importedModel.ts';
-import { ModelFolder, invalid, newestSnapshot, parseJsonObject } from '../load/modelFolder.ts';
-import { otherContent } from '../load/otherFormats.ts';
-import { checkTokenizerJson } from '../load/tokenizerFile.ts';
-import { Weights } from '../load/weights.ts';
+import type { ModelFiles } from '../load/modelFiles.ts';
 import { HEAD, type WeightPlan, planWeights } from '../load/weightPlan.ts';
 import { productForm } from '../calibrate/processorSpeed.ts';
 import { buildStepGraph } from '../graph/stepGraph.ts';
@@ -22,21 +19,13 @@ import type { ProductForm } from '../load/quantise.ts';
 import { fitsKernels } from '../load/packedWeights.ts';
 import { loadOnnxruntime } from '../runtime/onnxSession.ts';
 import { cacheEntry, removeEntries } from './importCache.ts';
+import { checkTokenizer, type OpenModel, openModel } from './openModel.ts';
 
-/** Part of every key. Raise it when the conversion of weights changes. Graphs and layout are in the key themselves. */
-const FORMAT = 3;
 /**
  * Part of the keys of the native form: a digest of weight files and of what the native kernels compute with them. A test
  * fails when either changes, and gives the new value.
  */
 export const NATIVE_FORMAT = '418e7e450e30dc66';
-const JSON_FILES = [
-  'config.json',
-  'generation_config.json',
-  'tokenizer.json',
-  'tokenizer_config.json',
-  'model.safetensors.index.json',
-];
 
 /** Description of a model folder. */
 export interface ModelInspection {
@@ -63,77 +52,17 @@ export interface ModelInspection {
   readonly tokens: ReadonlySet<string>;
 }
 
-interface OpenModel {
-  /** Name that is shown to the user. */
-  readonly name: string;
-  readonly config: ModelConfig;
-  readonly weights: Weights;
-  /** Hash of the texts of the JSON files and of the fingerprint of the weight files. */
-  readonly fingerprint: string;
-  readonly tokenizerText: string;
-}
-
-/** Message for a folder without config.json. In a repository of the Hugging Face cache the model is in a subfolder. */
-async function withoutConfig(modelDir: string, folder: ModelFolder): Promise<string> {
-  const snapshot = await newestSnapshot(modelDir);
-  if (snapshot !== null)
-    return `${modelDir} is a repository of the Hugging Face cache. Choose the model folder in it: ${snapshot}.`;
-  const other = await otherContent(folder);
-  if (other !== null) return `config.json is missing in ${modelDir}; ${other}.`;
-  return `config.json is missing in ${modelDir}. A model folder has config.json, safetensors weights and tokenizer.json.`;
-}
-
-/** Reads everything except the tensors. Close `weights` after use. */
-async function openModel(modelDir: string): Promise<OpenModel> {
-  const folder = await ModelFolder.open(modelDir);
-  const config = await folder.readJson('config.json');
-  if (!config) throw invalid(await withoutConfig(modelDir, folder));
-  const generation = await folder.readJson('generation_config.json');
-  const parsed = parseConfig(config.value, generation?.value ?? null);
-  const tokenizerText = await folder.readText('tokenizer.json');
-  if (tokenizerText === null)
-    throw invalid(
-      'tokenizer.json is missing. A model needs this file in the Hugging Face tokenizers format: ' +
-        'download it, or make it with transformers (AutoTokenizer.from_pretrained, then save_pretrained).',
-    );
-  const weights = await Weights.open(folder);
-  try {
-    const hash = createHash('sha256').update(`kvasir ${FORMAT}|`);
-    for (const name of JSON_FILES) {
-      const text =
-        name === 'config.json' ? config.text : name === 'tokenizer.json' ? tokenizerText : await folder.readText(name);
-      hash.update(`${name}|${text === null ? 'none' : text.length}|`).update(text ?? '');
-    }
-    weights.fingerprint(hash);
-    weights.refuseOtherForms();
-    // Shapes are checked first, because a comparison of head and embedding needs the shapes of the config.
-    const untied = planWeights(parsed, 'int8', false, 'rows').needed;
-    for (const [name, shape] of untied)
-      if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
-    if (!parsed.tied && !weights.has(HEAD))
-      throw invalid(
-        `config.json: tie_word_embeddings is not true, but ${weights.files.join(', ')} has no tensor ${HEAD}. ` +
-          'A model needs tied embeddings or an output head.',
-      );
-    return { name: folder.name, config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
-  } catch (error) {
-    await weights.close();
-    throw error;
-  }
-}
-
-/** Returns the strings of all tokens. */
-function checkTokenizer({ tokenizerText, config }: OpenModel): ReadonlySet<string> {
-  return checkTokenizerJson(parseJsonObject('tokenizer.json', tokenizerText), config.vocabSize);
-}
-
 /**
  * Describes a model folder without importing it. Reads no tensors, except the embedding and a head that may be a copy
- * of it. `mayBeNative`: the native kernels can be used here.
+ * of it. `mayBeNative`: the native kernels can be used here. `files`: of the model, if they are open already.
  * @throws RequestError with the first reason why the model cannot be loaded. Tensor values are not checked.
  */
-export async function inspectModel(modelDir: string, mayBeNative = false): Promise<ModelInspection> {
-  const model = await openModel(modelDir);
+export async function inspectModel(
+  modelDir: string,
+  mayBeNative = false,
+  files?: ModelFiles,
+): Promise<ModelInspection> {
+  const model = await openModel(modelDir, files);
   try {
     const tokens = checkTokenizer(model);
     const { config } = model;

@@ -47,7 +47,7 @@ const MAX_FFN = 2 ** 20;
 const MAX_HEADS = 1024;
 const MAX_HEAD_SIZE = 1024;
 const MAX_POSITIONS = 2 ** 31 - 1;
-const FAMILIES: readonly Architecture[] = ['qwen2', 'qwen3', 'llama'];
+export const FAMILIES: readonly Architecture[] = ['qwen2', 'qwen3', 'llama'];
 
 /** Refuses a sliding window if it is shorter than the context, so that a layer would forget tokens. */
 function refuseSlidingWindow(config: Json, family: Architecture, numLayers: number, contextTokens: number): void {
@@ -130,6 +130,8 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
     );
   const headSize = count(config, 'head_dim', MAX_HEAD_SIZE, architecture === 'qwen3' ? 128 : hiddenSize / numHeads);
   if (headSize % 2 !== 0) throw unsupported(`${FILE}: head_dim is ${headSize}; only even head sizes are supported.`);
+  if (rope.type === 'factors' && rope.factors.length !== headSize / 2)
+    throw invalid(`${FILE}: the rope has ${rope.factors.length} factors; it must have one for each pair of a head.`);
   const activation = config.hidden_act ?? 'silu';
   if (activation !== 'silu' && activation !== 'swish')
     throw unsupported(`${FILE}: hidden_act is ${show(activation)}; only silu is supported.`);

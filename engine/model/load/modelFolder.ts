@@ -55,6 +55,11 @@ export async function newestSnapshot(dir: string): Promise<string | null> {
   return newest?.folder ?? null;
 }
 
+/** Whether a folder is in the Hugging Face cache, whose files are links to blobs. */
+export async function inHubCache(dir: string): Promise<boolean> {
+  return hubName(await realpath(dir).catch(() => dir)) !== undefined;
+}
+
 export interface OpenFile {
   readonly name: string;
   readonly handle: FileHandle;
@@ -90,15 +95,10 @@ export class ModelFolder {
     let root: string;
     try {
       root = await realpath(dir);
-      const isFolder = (await stat(root)).isDirectory();
-      if (!isFolder && /\.gguf$/i.test(dir))
-        throw unsupported(
-          `${dir}: GGUF is not supported; a model is a folder in the Hugging Face layout, ` +
-            'with config.json, safetensors weights and tokenizer.json.',
-        );
-      if (!isFolder)
+      if (!(await stat(root)).isDirectory())
         throw invalid(
-          `${dir} is not a folder; a model is a folder with config.json, safetensors weights and tokenizer.json.`,
+          `${dir} is no model; a model is a folder with config.json, safetensors weights and tokenizer.json, ` +
+            'or a GGUF file.',
         );
     } catch (error) {
       if (error instanceof RequestError) throw error;

@@ -15,7 +15,7 @@ const FOLDERS: readonly (readonly [RegExp, string])[] = [
     'it holds an adapter (LoRA), which is only a change of another model: ' +
       'merge it into its base model (merge_and_unload in peft), and choose the folder of the result',
   ],
-  [/\.gguf$/i, 'it holds a GGUF file, which is not supported: choose the folder of the original model'],
+  [/\.gguf$/i, 'it holds GGUF files: choose one of them instead of the folder'],
   [
     /^model.*\.safetensors\.incomplete$|\.(?:part|incomplete|crdownload)$/,
     'it holds a download that has not finished: download the model again',

@@ -9,6 +9,8 @@ import { invalid, unsupported } from './modelFolder.ts';
 export type Rope =
   | { readonly type: 'default'; readonly theta: number }
   | { readonly type: 'linear'; readonly theta: number; readonly factor: number }
+  /** By which each wave length is multiplied. Only GGUF files say it so. */
+  | { readonly type: 'factors'; readonly theta: number; readonly factors: readonly number[] }
   | {
       readonly type: 'llama3';
       readonly theta: number;
@@ -58,6 +60,8 @@ export function parseRope(config: Json): { rope: Rope; positions?: number } {
       return { rope: { type: 'default', theta } };
     case 'linear':
       return { rope: { type: 'linear', theta, factor: factor() } };
+    case 'factors':
+      return { rope: { type: 'factors', theta, factors: factorsOf(source, where) } };
     case 'llama3':
       return { rope: llama3(source, where, theta, factor(), original()) };
     case 'dynamic':
@@ -70,6 +74,12 @@ export function parseRope(config: Json): { rope: Rope; positions?: number } {
     default:
       throw otherType(source, where, type);
   }
+}
+
+function factorsOf({ factors }: Json, where: string): number[] {
+  if (!Array.isArray(factors) || !factors.every((each) => each >= FACTOR.least && each <= FACTOR.most))
+    throw invalid(`${FILE}: ${where}factors must be a list of numbers from ${FACTOR.least} to ${FACTOR.most}.`);
+  return factors as number[];
 }
 
 function llama3(source: Json, where: string, theta: number, factor: number, originalContext: number): Rope {

@@ -167,7 +167,7 @@ export function toFloat32(raw: Uint8Array, dtype: string, out: Float32Array): bo
 let halves: Float32Array | null = null;
 
 /** The float32 value of each of the 65,536 float16 bit patterns. */
-function halfTable(): Float32Array {
+export function halfTable(): Float32Array {
   if (halves) return halves;
   halves = new Float32Array(65_536);
   for (let bits = 0; bits < 65_536; bits++) {

@@ -1,5 +1,5 @@
 /**
- * Rotary position embedding: inverse frequencies of the three supported types, a table of cosines and sines, and the
+ * Rotary position embedding: inverse frequencies of the supported types, a table of cosines and sines, and the
  * rotation of stored keys and key biases to other positions. Does not move rows between slots.
  */
 import type { Rope } from '../load/ropeConfig.ts';
@@ -16,6 +16,7 @@ export function inverseFrequencies(rope: Rope, headSize: number): Float32Array {
     const frequency = rope.theta ** ((-2 * i) / headSize);
     if (rope.type === 'default') result[i] = frequency;
     else if (rope.type === 'linear') result[i] = frequency / rope.factor;
+    else if (rope.type === 'factors') result[i] = frequency / rope.factors[i]!;
     else {
       const { factor, lowFreqFactor, highFreqFactor, originalContext } = rope;
       const turns = (originalContext * frequency) / (2 * Math.PI);

@@ -4,7 +4,8 @@
  */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../../protocol/errors.ts';
-import { type ModelFolder, withoutByteOrderMark } from '../../model/load/modelFolder.ts';
+import type { ModelFiles } from '../../model/load/modelFiles.ts';
+import { withoutByteOrderMark } from '../../model/load/modelFolder.ts';
 import type { ChatMessage } from '../../protocol/tasks.ts';
 import { isPlainText } from '../tokenizer/addedTokens.ts';
 import { type Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
@@ -45,7 +46,7 @@ export class ChatTemplate {
    * Reads chat_template.jinja, or chat_template of tokenizer_config.json. Undefined if the model has neither.
    * @throws UnparsableTemplate with the file; RequestError `modelInvalid` if the file may not be read
    */
-  static async read(folder: ModelFolder, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
+  static async read(folder: ModelFiles, tokenizer: Tokenizer): Promise<ChatTemplate | undefined> {
     const found = await readSource(folder);
     if (found === undefined) return undefined;
     const { source, config, file } = found;
@@ -60,7 +61,7 @@ export class ChatTemplate {
    * Whether `read` would find a template, and why it cannot be parsed or run. Renders one question, but not for long:
    * a slow template has no fault here.
    */
-  static async inspect(folder: ModelFolder): Promise<{ exists: boolean; fault?: string }> {
+  static async inspect(folder: ModelFiles): Promise<{ exists: boolean; fault?: string }> {
     const found = await readSource(folder);
     if (found === undefined) return { exists: false };
     const { source, config, file } = found;
@@ -205,7 +206,7 @@ export class ChatTemplate {
 }
 
 async function readSource(
-  folder: ModelFolder,
+  folder: ModelFiles,
 ): Promise<{ source: string; file: string; config: Record<string, unknown> } | undefined> {
   const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
   const own = await folder.readText('chat_template.jinja');

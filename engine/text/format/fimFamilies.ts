@@ -4,6 +4,7 @@
  */
 import { t } from '@vscode/l10n';
 import { RequestError } from '../../protocol/errors.ts';
+import { tokenText } from '../tokenizer/tokenizer.ts';
 
 type FimOrder = 'prefix-suffix-middle' | 'suffix-prefix-middle';
 
@@ -173,25 +174,42 @@ const MAX_NAMED = 4;
 export type FoundFim = { readonly layout: FimLayout } | { readonly layout?: undefined; readonly fault: string | null };
 
 /**
- * `own`: what kvasir.json says. `names`: tokens of the tokenizer, for the reason.
+ * The tokens that tokenizer_config.json names, as that of CodeLlama does. Null if it does not name all three. GGUF files
+ * say it with ids.
+ */
+export function namedFim(config: Record<string, unknown>): FimTokens | null {
+  const [prefix, suffix, middle] = ['prefix', 'suffix', 'middle'].map((name) => tokenText(config[`${name}_token`]));
+  return prefix && suffix && middle ? { prefix, suffix, middle } : null;
+}
+
+/**
+ * `own`: what kvasir.json says. `names`: tokens of the tokenizer, for the reason. `named`: see namedFim. Tokens of no
+ * known family are put in the order of llama.cpp.
  * @throws RequestError `modelInvalid` if kvasir.json says half of it, or names a token that the tokenizer does not have
  */
-export function findFim(knows: (token: string) => boolean, own: OwnFim | null, names: Iterable<string>): FoundFim {
+export function findFim(
+  knows: (token: string) => boolean,
+  own: OwnFim | null,
+  names: Iterable<string>,
+  named: FimTokens | null = null,
+): FoundFim {
   const has = ({ prefix, suffix, middle }: FimTokens): boolean =>
     [prefix, suffix, middle].every((token) => token === '' || knows(token));
   const alike = FAMILIES.filter(has);
   const family = alike.find(({ when }) => when === undefined || when(knows));
   if (own !== null && Object.values(own).some((text) => text !== '')) return ownLayout(knows, own, family ?? alike[0]);
   if (family !== undefined) return { layout: family };
-  const named = alike[0]
+  if (named !== null && has(named))
+    return { layout: { name: 'own', ...named, order: PSM, stop: [], head: 'tokenizer' } };
+  const known = alike[0]
     ? [alike[0].prefix, alike[0].suffix, alike[0].middle]
     : [...names].filter((name) => NAMED.test(name));
-  if (named.length === 0) return { fault: null };
+  if (known.length === 0) return { fault: null };
   return {
     fault: [
       t(
         'its fill-in-the-middle tokens ({0}) belong to no known family of models',
-        named.slice(0, MAX_NAMED).join(', '),
+        known.slice(0, MAX_NAMED).join(', '),
       ),
       t('kvasir.json can name them and their order (completion.fim)'),
     ].join('; '),

@@ -4,7 +4,7 @@
  */
 import { RequestError } from '../../protocol/errors.ts';
 import { oneLine } from '../../protocol/oneLine.ts';
-import type { ModelFolder } from '../../model/load/modelFolder.ts';
+import type { ModelFiles } from '../../model/load/modelFiles.ts';
 import type { ModelInfo } from '../../protocol/stats.ts';
 import type { FimLayout, FoundFim, OwnFim } from './fimFamilies.ts';
 import type { CopyWeights } from '../copy/copyPrior.ts';
@@ -95,10 +95,7 @@ interface Abilities {
  * The manifest of the folder, or a default one that follows from its files, and the layout of its completions.
  * @throws RequestError `modelInvalid` with the name of a wrong field, also if the files do not have what it promises
  */
-export async function readManifest(
-  folder: ModelFolder,
-  offers: Offers,
-): Promise<{ manifest: Manifest; fim: FoundFim }> {
+export async function readManifest(folder: ModelFiles, offers: Offers): Promise<{ manifest: Manifest; fim: FoundFim }> {
   const json = await folder.readJson('kvasir.json');
   const read = (complete: boolean, readsRepository: boolean): Manifest => {
     const { chatTemplate } = offers;

@@ -3,12 +3,12 @@
  * its parts fit together. Does not read weights.
  */
 import { t } from '@vscode/l10n';
-import { ModelFolder } from '../../model/load/modelFolder.ts';
+import { type ModelFiles, openModelFiles } from '../../model/load/modelFiles.ts';
 import { ChatTemplate, UnparsableTemplate } from './chatTemplate.ts';
 import { controlIds, reasoningIds } from './controlTokens.ts';
 import type { Faults } from './faults.ts';
 import { Fim } from './fim.ts';
-import { findFim, readsRepository } from './fimFamilies.ts';
+import { findFim, namedFim, readsRepository } from './fimFamilies.ts';
 import { type Manifest, type Offers, readManifest } from './manifest.ts';
 import { Tokenizer, tokenText } from '../tokenizer/tokenizer.ts';
 import { RequestError } from '../../protocol/errors.ts';
@@ -32,7 +32,7 @@ export class ModelText {
 
   /** @throws RequestError `modelInvalid` or `modelUnsupported`, with file and field */
   static async load(dir: string): Promise<ModelText> {
-    const folder = await ModelFolder.open(dir);
+    const folder = await openModelFiles(dir);
     const tokenizer = await Tokenizer.read(folder);
     const { chatTemplate, templateFault } = await readTemplate(folder, tokenizer);
     const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
@@ -44,6 +44,7 @@ export class ModelText {
         (token) => tokenizer.idOf(token) !== undefined,
         chatTemplate !== undefined || templateFault !== undefined,
         [...tokenizer.addedTokens.values()].map(({ content }) => content),
+        config,
       ),
     );
 
@@ -119,7 +120,7 @@ export class ModelText {
 
 /** A template that cannot be parsed stops chat, not the model. */
 async function readTemplate(
-  folder: ModelFolder,
+  folder: ModelFiles,
   tokenizer: Tokenizer,
 ): Promise<{ chatTemplate?: ChatTemplate; templateFault?: string }> {
   try {
@@ -140,10 +141,18 @@ export function fileSeparator(tokenizer: Tokenizer): number | undefined {
   return undefined;
 }
 
-/** What a model offers, by the tokens that its tokenizer knows. `names`: tokens that messages may name. */
-export function offersOf(knows: (token: string) => boolean, chatTemplate: boolean, names: Iterable<string>): Offers {
+/**
+ * What a model offers, by the tokens that its tokenizer knows. `names`: tokens that messages may name.
+ * `tokenizerConfig`: tokenizer_config.json.
+ */
+export function offersOf(
+  knows: (token: string) => boolean,
+  chatTemplate: boolean,
+  names: Iterable<string>,
+  tokenizerConfig: Record<string, unknown>,
+): Offers {
   return {
-    fim: (own) => findFim(knows, own, names),
+    fim: (own) => findFim(knows, own, names, namedFim(tokenizerConfig)),
     readsRepository: (layout) => readsRepository(layout, knows),
     chatTemplate,
     fileSeparator: FILE_SEPARATORS.some(knows),
@@ -189,7 +198,7 @@ export function selfTest(text: ModelText, vocabSize: number): Faults {
 }
 
 /** Whether the tokenizer of a folder can be used: as when it is loaded, but fast. @throws the errors of `Tokenizer.read` */
-export async function checkTokenizer(folder: ModelFolder): Promise<void> {
+export async function checkTokenizer(folder: ModelFiles): Promise<void> {
   const config = (await folder.readJson('tokenizer_config.json'))?.value;
   const json = await folder.readJson('tokenizer.json');
   if (json === null) return void (await Tokenizer.read(folder));

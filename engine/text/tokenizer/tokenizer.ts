@@ -3,7 +3,7 @@
  * reads nothing in it as a control token. `encodeTemplate` is for our own text with control tokens.
  */
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
-import { ModelFolder } from '../../model/load/modelFolder.ts';
+import { type ModelFiles, openModelFiles } from '../../model/load/modelFiles.ts';
 import { checkTokenizerJson } from '../../model/load/tokenizerFile.ts';
 import { AddedTokens, isPlainText } from './addedTokens.ts';
 import { type Before, type Piece, Pieces } from './pieces.ts';
@@ -36,10 +36,10 @@ export class Tokenizer {
    * @throws RequestError `modelInvalid` or `modelUnsupported`, with the name of the file
    */
   static async load(dir: string): Promise<Tokenizer> {
-    return Tokenizer.read(await ModelFolder.open(dir));
+    return Tokenizer.read(await openModelFiles(dir));
   }
 
-  static async read(folder: ModelFolder): Promise<Tokenizer> {
+  static async read(folder: ModelFiles): Promise<Tokenizer> {
     const json = await folder.readJson('tokenizer.json');
     if (json === null) throw new RequestError('modelInvalid', 'tokenizer.json: the file is missing');
     return Tokenizer.fromJson(json.value, (await folder.readJson('tokenizer_config.json'))?.value);

@@ -79,7 +79,7 @@ describe('is named, with what to do:', () => {
         remove('model.safetensors');
         write('m-q4_k_m.gguf', 'GGUF');
       },
-      /it holds a GGUF file, which is not supported: choose the folder of the original model/,
+      /it holds GGUF files: choose one of them instead of the folder/,
     ],
     [
       'PyTorch',

@@ -24,7 +24,7 @@ test.each([
   ],
   ['/m: model.safetensors: the file is cut off', 'modelInvalid', { kind: 'model' }, 'Choose Model'],
   ['/m: config.json: no', 'modelUnsupported', { kind: 'model' }, 'Choose Model'],
-  ['The setting kvasir.model does not name a folder: /m', undefined, { kind: 'model' }, 'Choose Model'],
+  ['The setting kvasir.model does not name a folder or a file: /m', undefined, { kind: 'model' }, 'Choose Model'],
 ] as const)('%s', (message, code, remedy, label) => {
   expect(remedyOf(message, code)).toEqual(remedy);
   expect(remedyLabel(remedyOf(message, code)!, t)).toBe(label);

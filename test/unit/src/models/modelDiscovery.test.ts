@@ -76,6 +76,36 @@ describe('the Hugging Face cache', () => {
   });
 });
 
+describe('GGUF files', () => {
+  it('are found in folders of the user, also one level deeper, by their first parts', () => {
+    for (const file of ['a-q4_0.gguf', 'b-00001-of-00002.gguf', 'b-00002-of-00002.gguf', 'mmproj-a.gguf', 'notes.txt'])
+      write('', 'files', file);
+    write('', 'files', 'publisher', 'c.GGUF');
+    write('', 'files', 'publisher', 'deeper', 'd.gguf');
+    expect(find([join(home, 'files')])).toEqual(
+      [
+        ['a-q4_0', 'a-q4_0.gguf'],
+        ['b', 'b-00001-of-00002.gguf'],
+        ['c', join('publisher', 'c.GGUF')],
+      ].map(([name, file]) => ({ modelDir: join(home, 'files', file!), name, source: 'folder' })),
+    );
+  });
+
+  it('are found in snapshots that hold nothing else', () => {
+    write('', ...HUB, 'models--a--b-GGUF', 'snapshots', 'x', 'b-q8_0.gguf');
+    const dir = model(...HUB, 'models--c--d', 'snapshots', 'x');
+    write('', ...HUB, 'models--c--d', 'snapshots', 'x', 'd.gguf');
+    expect(find()).toEqual([
+      {
+        modelDir: join(home, ...HUB, 'models--a--b-GGUF', 'snapshots', 'x', 'b-q8_0.gguf'),
+        name: 'b-q8_0',
+        source: 'huggingFace',
+      },
+      { modelDir: dir, name: 'c/d', source: 'huggingFace' },
+    ]);
+  });
+});
+
 describe('folders of the user', () => {
   it('are models or contain models one level deep', () => {
     const one = model('single');

@@ -175,7 +175,7 @@ describe('a report', () => {
       state: {
         kind: 'failed',
         retry: true,
-        message: 'The setting kvasir.model does not name a folder: /home/ann/secret models/x',
+        message: 'The setting kvasir.model does not name a folder or a file: /home/ann/secret models/x',
       },
       stats: null,
       trace: null,
@@ -188,7 +188,7 @@ describe('a report', () => {
       ],
       names: ['ann'],
     });
-    expect(text).toContain('Engine: failed: The setting kvasir.model does not name a folder: <path>');
+    expect(text).toContain('Engine: failed: The setting kvasir.model does not name a folder or a file: <path>');
     expect(text).toContain(
       '00:00:00 error: config.json: hidden_size is missing in <path>; a model is a folder with config.json',
     );

@@ -1,0 +1,42 @@
+/** The open files of a model and the tensors in them, by the names of Hugging Face. Does not decode tensors. */
+import { reasonOf } from '../../protocol/errors.ts';
+import { invalid, type OpenFile } from './modelFolder.ts';
+import type { TensorInfo } from './safetensors.ts';
+
+/** A tensor and its file. Its name in the file may be another one. */
+export interface OwnedTensor {
+  readonly file: OpenFile;
+  readonly info: TensorInfo;
+  /** Four codes of a row are an int32, the first one in its low byte, each with 128 added to it. */
+  readonly packed?: boolean;
+  /**
+   * Rows of a head that stand as 0, h, 1, h + 1, ... in the file, where h is half of this number. 0: rows stand in order.
+   */
+  readonly interleaved?: number;
+}
+
+/** Each file stays open. */
+export interface TensorFiles {
+  /** `header`: changes with the tensors of the file. */
+  readonly files: readonly { readonly file: OpenFile; readonly header: Uint8Array }[];
+  readonly tensors: ReadonlyMap<string, OwnedTensor>;
+  /** For messages: what names the files of the model, and what says which tensors it has. */
+  readonly index: string;
+  readonly config: string;
+  /** For messages: the name of a tensor in the files. */
+  nameInFile(tensor: string): string;
+}
+
+export async function readExactly(file: OpenFile, target: Uint8Array, position: number): Promise<void> {
+  let done = 0;
+  while (done < target.length) {
+    let count: number;
+    try {
+      count = (await file.handle.read(target, done, target.length - done, position + done)).bytesRead;
+    } catch (error) {
+      throw invalid(`${file.name} cannot be read: ${reasonOf(error)}.`);
+    }
+    if (count === 0) throw invalid(`${file.name} became shorter while it was read.`);
+    done += count;
+  }
+}
