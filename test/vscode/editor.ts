@@ -410,8 +410,10 @@ export class Editor {
     const tab = `.tab.active[data-resource-name="${path.basename(name)}"]`;
     await this.page.locator(tab).first().waitFor();
     const saved = this.page.locator(`${tab}:not(.dirty)`).first();
+    // A text without changes would be written too, and might be read while its file is empty.
+    const isSaved = await saved.isVisible();
     // While a closing diff hands the focus over, the key is lost.
-    for (const end = performance.now() + PATIENCE; performance.now() < end; ) {
+    for (const end = performance.now() + PATIENCE; !isSaved && performance.now() < end; ) {
       await this.press('Control+S');
       if (await appears(saved)) break;
     }
