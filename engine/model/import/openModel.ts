@@ -3,6 +3,7 @@
  * again. Reads no tensors.
  */
 import { createHash } from 'node:crypto';
+import { GgufModel } from '../load/gguf/ggufModel.ts';
 import { type ModelConfig, parseConfig } from '../load/hfConfig.ts';
 import { type ModelFiles, openModelFiles } from '../load/modelFiles.ts';
 import { ModelFolder, invalid, newestSnapshot, parseJsonObject } from '../load/modelFolder.ts';
@@ -67,6 +68,8 @@ export async function openModel(modelDir: string, files?: ModelFiles): Promise<O
     const untied = planWeights(parsed, 'int8', false, 'rows').needed;
     for (const [name, shape] of untied)
       if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
+    // A folder may have other tensors. In a GGUF file one says that the model is not what the metadata say.
+    if (folder instanceof GgufModel) weights.refuseOthers(untied);
     if (!parsed.tied && !weights.has(HEAD))
       throw invalid(
         `config.json: tie_word_embeddings is not true, but ${weights.files.join(', ')} has no tensor ${HEAD}. ` +

@@ -55,6 +55,16 @@ export class Weights {
       );
   }
 
+  /** @throws RequestError `modelUnsupported` that names the first tensor which is not among `needed` */
+  refuseOthers(needed: ReadonlyMap<string, unknown>): void {
+    for (const [name, { file }] of this.opened.tensors)
+      if (!needed.has(name))
+        throw unsupported(
+          `${this.shown(file, name)} has no use in the model that ${this.opened.config} describes, so its answers ` +
+            'would be wrong: choose another file.',
+        );
+  }
+
   /**
    * Checks a tensor. `int8`: a matrix may be stored as codes with scales. Then type and shape of the scales are
    * checked.

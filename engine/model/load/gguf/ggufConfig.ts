@@ -93,19 +93,28 @@ function familyOf(fields: GgufFields): string {
   return family;
 }
 
+/** Missing keys mean what they mean in llama.cpp: the type is linear, and the factor may have its old key. */
 function ropeScaling(fields: GgufFields, key: (name: string) => string, factors: Float32Array | null): Json | null {
-  const type = fields.text(key('rope.scaling.type')) ?? 'none';
+  const type = fields.text(key('rope.scaling.type')) ?? 'linear';
   if (type !== 'none' && type !== 'linear')
     throw unsupported(
       `${fields.file}: ${key('rope.scaling.type')} is ${JSON.stringify(type.slice(0, 40))}; ` +
         'the supported types are none and linear: choose another file.',
     );
-  if (factors !== null) {
-    if (type === 'linear')
-      throw unsupported(`${fields.file} has both ${ROPE_FACTORS} and a linear rope scaling, which is not supported.`);
-    return { rope_type: 'factors', factors: [...factors] };
-  }
-  return type === 'linear' ? { rope_type: 'linear', factor: fields.number(key('rope.scaling.factor')) } : null;
+  const size = fields.number(key('rope.scaling.attn_factor'), 1);
+  if (size !== 1)
+    throw unsupported(
+      `${fields.file}: ${key('rope.scaling.attn_factor')} is ${size}; only 1 is supported: choose another file.`,
+    );
+  const given = fields.number(key('rope.scaling.factor'), fields.number(key('rope.scale_linear'), 1));
+  // 0 stands for no factor.
+  const factor = type === 'none' ? 1 : given || 1;
+  if (factors === null) return factor === 1 ? null : { rope_type: 'linear', factor };
+  if (factor !== 1)
+    throw unsupported(
+      `${fields.file} has both ${ROPE_FACTORS} and a linear rope scaling, which is not supported: choose another file.`,
+    );
+  return { rope_type: 'factors', factors: [...factors] };
 }
 
 /** The name of Hugging Face for a tensor. Null for one that is not read as a weight. */

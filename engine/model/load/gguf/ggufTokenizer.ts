@@ -194,6 +194,11 @@ function spm(
     throw fields.wrong(SCORES, `a list of ${tokens.length} numbers`);
   if (fields.has(`${KEY}precompiled_charsmap`))
     throw unsupported(`${fields.file}: ${KEY}precompiled_charsmap changes characters, which is not supported.`);
+  const merges = mergesOf(tokens, scores, isPlain);
+  if (merges === null)
+    throw invalid(
+      `${fields.file}: ${TOKENS} consist of each other in more ways than in any known model: choose another file.`,
+    );
   const spaced = fields.flag(`${KEY}add_space_prefix`, true);
   const prepend: Json[] = spaced ? [{ type: 'Prepend', prepend: '▁' }] : [];
   const strip: Json[] = spaced ? [{ type: 'Strip', content: ' ', start: 1, stop: 0 }] : [];
@@ -219,7 +224,7 @@ function spm(
       byte_fallback: true,
       ignore_merges: false,
       vocab,
-      merges: mergesOf(tokens, scores, isPlain),
+      merges,
     },
     addBos: true,
   };

@@ -1,21 +1,28 @@
 /** Makes merges of BPE from the scores of SentencePiece. Does not read files. */
 
+/** The largest known vocabulary, with 256,000 tokens, has 580,604. */
+const MAX_PAIRS = 2 ** 20;
+/** Of the sum of the squared lengths: characters that are read, and at most written. */
+const MAX_WORK = 2 ** 26;
+
 /**
  * For each token every pair of plain tokens that it consists of, the highest score first. Ties: longer left part, then
  * longer right part, then lower ids, as transformers orders them (`generate_merges`). Offsets are characters, not
- * halves of a surrogate pair. `isPlain`: whether a token may be merged.
+ * halves of a surrogate pair. `isPlain`: whether a token may be merged. Null for too many pairs, or too long tokens.
  */
 export function mergesOf(
   tokens: readonly string[],
   scores: readonly number[],
   isPlain: (id: number) => boolean,
-): [left: string, right: string][] {
+): [left: string, right: string][] | null {
   const ids = new Map<string, number>();
   for (const [id, token] of tokens.entries()) if (isPlain(id)) ids.set(token, id);
   const merges: { left: string; right: string; score: number; leftLength: number; rightLength: number }[] = [];
+  let work = 0;
   for (const [token, id] of ids) {
+    work += token.length ** 2;
+    if (work > MAX_WORK || merges.length > MAX_PAIRS) return null;
     const characters = [...token];
-    if (characters.length > MAX_CHARACTERS) continue;
     const pairs: { left: string; right: string; at: number }[] = [];
     let left = '';
     for (let at = 1; at < characters.length; at++) {
@@ -30,6 +37,3 @@ export function mergesOf(
   merges.sort((a, b) => b.score - a.score || b.leftLength - a.leftLength || b.rightLength - a.rightLength);
   return merges.map(({ left, right }) => [left, right]);
 }
-
-/** SentencePiece has at most 16 characters in a token, unless it is told otherwise. Bounds the work for a long one. */
-const MAX_CHARACTERS = 512;

@@ -13,6 +13,7 @@ import {
   BOOL,
   configEntries,
   type Entry,
+  F32,
   ggufBytes,
   TEXT,
   tokenizerEntries,
@@ -135,6 +136,31 @@ describe('of SentencePiece', () => {
       ['ab', 'a'],
       ['a', 'ba'],
     ]);
+  });
+
+  test('a vocabulary with too many pairs or too long tokens is refused before it takes memory', async () => {
+    const words = Array.from({ length: 17 }, (_, length) =>
+      Array.from({ length: 2 ** length }, (_, i) => i.toString(2).padStart(length, '0')),
+    ).flat();
+    const zeros = (tokens: readonly string[]): number[] => tokens.map(() => 0);
+    expect(mergesOf(words, zeros(words), () => true)).toBeNull();
+    const long = Array.from({ length: 1000 }, (_, i) => `${i}`.padEnd(500, 'x'));
+    expect(mergesOf(long, zeros(long), () => true)).toBeNull();
+    const fewer = words.slice(0, 2 ** 12);
+    expect(mergesOf(fewer, zeros(fewer), () => true)).toHaveLength(
+      fewer.reduce((pairs, word) => pairs + Math.max(0, word.length - 1), 0),
+    );
+    const longest = ['x'.repeat(10_000)];
+    const list = changed(entries, {
+      tokens: [ARRAY, { type: TEXT, list: longest }],
+      scores: [ARRAY, { type: F32, list: [0] }],
+      token_type: undefined,
+      bos_token_id: undefined,
+      eos_token_id: undefined,
+    });
+    await expect(Tokenizer.load(write('long', list))).rejects.toThrow(
+      'long.gguf: tokenizer.ggml.tokens consist of each other in more ways than in any known model: choose another file.',
+    );
   });
 });
 
