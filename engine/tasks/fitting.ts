@@ -34,6 +34,8 @@ const FUNCTION = /^(?!.*\b(class|interface|object)\b).*\)[^()]*\{$/;
 /** Where the comment of a whole definition begins, or a line that only such a comment has. */
 const DOC = /^(\/\*\*$|(\/\*)?\*+\s*@(param|returns?|private|protected|public|template|memberof|override)\b)/;
 const IMPORTS = /\b(import|from|require(_relative)?|mod|vi|jest)\b/;
+/** In Rust, what may say where a module is, or that it is not always needed. */
+const ATTRIBUTE = /^\s*#\[/;
 /** Files with scripts in them. */
 const SCRIPTED = /\.(vue|svelte|astro)$/;
 
@@ -78,8 +80,9 @@ export function fits({
   const header = isBody ? above : undefined;
   // Without the cursor's line.
   const around = [lf.slice(0, lineStart), lf.slice(offset + after.length), ...texts];
-  const importsWrongly = (head: string, added: string, tail: string): boolean => {
-    if (!IMPORTS.test(head + added)) return false;
+  const importsWrongly = (head: string, lines: readonly string[], i: number, tail: string): boolean => {
+    const added = lines[i] as string;
+    if (!IMPORTS.test(head + added) || ATTRIBUTE.test(lines[i - 1] ?? '')) return false;
     const file = doc.fullPath;
     const known = [doc, ...others].map((other) => ({
       path: other.fullPath,
@@ -111,7 +114,7 @@ export function fits({
       return unknownMembers({ ...added, before, offset, everywhere: isAsked ? undefined : texts }).length > 0;
     });
     const [head, tail] = [i === 0 ? before : '', i === lines.length - 1 ? after : ''];
-    if (importsWrongly(head, lines[i] as string, tail)) return false;
+    if (importsWrongly(head, lines, i, tail)) return false;
     if (header !== undefined && isFirst(lines, i) && callsItself(line, header)) return false;
     if (header !== undefined && isStart && hasCopiedSentence(line, header, around)) return false;
     return !isUnfit && (header === undefined || !isForeign(lines, i, header, around));

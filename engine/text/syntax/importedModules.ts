@@ -52,8 +52,9 @@ export function isWrongImport(
   if (line.length > MAX_LINE) return false;
   if (grammar === 'python') return isWrongPython(line, file, others, packages);
   if (!/^(javascript|typescript|tsx)$/.test(grammar) || !STATEMENT.test(line)) return false;
-  const module = MODULE.exec(line)?.[2];
-  if (module === undefined) return false;
+  const found = MODULE.exec(line);
+  if (!found || mayBeJoined(found[0], line.slice(found.index + found[0].length))) return false;
+  const [, , module = ''] = found;
   const [, imported, required] = NAMES.exec(line) ?? [];
   const bound = bindingsIn(line, false).flatMap(({ names }) => names);
   if (module.startsWith('.')) {
@@ -90,7 +91,8 @@ function isWrongPython(
   return module.startsWith('.') || file.startsWith(root);
 }
 
-const importsModule = (text: string, name: string): boolean =>
+/** `name` is a part of a pattern. */
+export const importsModule = (text: string, name: string): boolean =>
   new RegExp(`^[ \\t]*(?:from|import)[ \\t]+(?:[\\w., \\t]*,[ \\t]*)?${name}\\b`, 'm').test(text);
 
 interface Binding {
@@ -260,6 +262,13 @@ function lacksNames(known: readonly KnownFile[], names: string): boolean {
     .map((name) => /^\s*(?:type\s+)?([\p{L}_$][\p{L}\p{N}_$]*)/u.exec(name)?.[1])
     .some((name) => name !== undefined && name !== 'default' && !only.text.includes(name));
 }
+
+/**
+ * Whether a text between quotes may be only the beginning of a module's name.
+ * @param whole the text with what stands before it
+ */
+export const mayBeJoined = (whole: string, behind: string): boolean =>
+  /^\s*(?:\+|\.\s*concat\b|<<)/.test(behind) || (whole.includes('(') && behind.trim() === '');
 
 /** A module's path relative to a file's folder, as documents are named. */
 export function joined(file: string, module: string): string {

@@ -37,7 +37,8 @@ export function isUnknownPackage(
   if (scheme === 'node') return !isBuiltin(module) && !NEW_BUILTIN.test(module);
   if (scheme !== undefined)
     return !KNOWN_SCHEMES.test(scheme) && !others.some(({ text }) => hasQuoted(text, `${scheme}:`));
-  if (!isPackage(module)) return false;
+  // A bundler may make a style sheet.
+  if (!isPackage(module) || /^[\w.-]+\.css$/.test(module)) return false;
   const name = packageOf(module);
   const types = `@types/${name.replace('@', '').replace('/', '__')}`;
   const [scope = '', ownName = ''] = name.split('/');

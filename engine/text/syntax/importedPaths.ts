@@ -2,7 +2,15 @@
  * Finds imports in new text of files of the project that do not exist. Knows what some folders hold. Where it does not
  * know a folder, or a program may write the file, it finds nothing. Reads no disk.
  */
-import { joined, type KnownFile, type KnownFolders, withoutEnding } from './importedModules.ts';
+import {
+  importsModule,
+  joined,
+  type KnownFile,
+  type KnownFolders,
+  mayBeJoined,
+  withoutEnding,
+} from './importedModules.ts';
+import { isStandard } from './pythonPackages.ts';
 
 export interface ImportLine {
   /** The statement up to the end of the new text, and what follows it. */
@@ -16,12 +24,12 @@ export interface ImportLine {
 
 /** Longer lines are generated. In characters. */
 const MAX_LINE = 500;
-/** A relative path between quotes, with its closing quote if there is one. */
+/** A relative path between quotes, with its closing quote if there is one. Sass finds `@import` in its own way. */
 const PATHS =
-  /(?<!\.)\b(?:from|import|require(?:\.resolve)?|(?:vi|jest)\.\w+)\s*(?:\(\s*)?(['"`])(\.{1,2}(?:\/[^'"`\n]*)?)(\1|$)/g;
+  /(?<![.@])\b(?:from|import|require(?:\.resolve)?|(?:vi|jest)\.\w+)\s*(?:\(\s*)?(['"`])(\.{1,2}(?:\/[^'"`\n]*)?)(\1|$)/g;
 const ENDING = String.raw`(?:\.d)?\.[cm]?[jt]sx?`;
 /** Behind the name of a module that a script names without its ending. There may be one for each platform. */
-const OTHER = String.raw`\.(?:vue|svelte|astro|json|node|wasm|mdx|coffee)`;
+const OTHER = String.raw`\.(?:vue|svelte|astro|json|node|wasm|mdx|coffee|g[jt]s|marko|imba|civet|elm|riot)`;
 const SCRIPT = new RegExp(String.raw`^(?:\.(?!test|spec|stor(?:y|ies)|bench|e2e)[\w-]+)?(?:${ENDING}|${OTHER})$`);
 const JS = /\.([cm]?)jsx?$/;
 /** Folders that a build writes. */
@@ -61,6 +69,7 @@ function lacksScript({ written, rest, file, others, folders }: ImportLine): bool
     const path = module.replace(/[?#].*$/, '');
     const target = pathFrom(file, path);
     if (target === undefined || path.includes('${') || GENERATED.test(path)) continue;
+    if (quote !== '' && mayBeJoined(whole, line.slice(index + whole.length))) continue;
     // Without its closing quote, or before one that stood there, the path may go on.
     const isOpen = quote === '';
     const mayGoOn = isOpen || index + whole.length > written.length;
@@ -98,6 +107,7 @@ function lacksFile(
   const [, kind] = JS.exec(name) ?? [];
   // A script may be named as what it is compiled to.
   const stem = name.replace(JS, '');
+  if (BUILT.test(stem)) return false;
   const endings = kind === undefined ? SCRIPT : new RegExp(`^(?:\\.d)?\\.${kind}[jt]sx?$`);
   if (held.some((other) => other.startsWith(`${stem}.`) && endings.test(other.slice(stem.length)))) return false;
   // One of several sizes.
@@ -138,20 +148,42 @@ function lacksPython({ written, rest, file, others, folders }: ImportLine): bool
     const base = dots ? pathFrom(file, `${'../'.repeat(dots.length - 1)}.`) : rootOf(parts[0] ?? '', folders);
     if (base === undefined || parts.includes('') || (!dots && parts.length === 0)) return false;
     const found = pythonModule(base, parts, mayBeTried, folders);
-    if (typeof found === 'string') return found === 'missing';
+    if (typeof found === 'string') return found === 'missing' && !isImported((dots ?? '') + one, file, others);
     return dots !== undefined && lacksName(found.folder, names, others, folders);
   });
 }
 
-/** The one known folder that has a package of this name. */
+/** Whether a file imports a module. From another folder, a relative path names another one. */
+const isImported = (module: string, file: string, others: readonly KnownFile[]): boolean =>
+  /\w/.test(module) &&
+  others.some(
+    ({ path, text }) =>
+      (!module.startsWith('.') || folderOf(path) === folderOf(file)) &&
+      importsModule(text, module.replaceAll('.', '\\.')),
+  );
+
+/** What the root of a project of Python has, or a folder with a project below it. */
+const PROJECT = /^(pyproject\.toml|setup\.(py|cfg)|manage\.py|tox\.ini|Pipfile|requirements[\w-]*\.txt|\.git\/)$/;
+
+/**
+ * The one known folder that has a package of this name, if modules are searched there. A package below another one, or
+ * in a folder of its own, may only have the name of a library.
+ */
 function rootOf(name: string, folders: KnownFolders): string | undefined {
+  if (isStandard(name)) return undefined;
   const roots = Object.keys(folders).filter((path) =>
     folders[path]?.some((held) => held === `${name}/` || held === `${name}.py`),
   );
   const [root] = roots;
-  if (roots.length !== 1 || root === undefined) return undefined;
+  if (roots.length !== 1 || root === undefined || !isSearched(root, folders)) return undefined;
   const held = heldBy(root === '' ? name : `${root}/${name}`, folders);
   return typeof held !== 'string' && held.includes('__init__.py') ? root : undefined;
+}
+
+function isSearched(root: string, folders: KnownFolders): boolean {
+  const isProject = (folder: string): boolean => folders[folder]?.some((name) => PROJECT.test(name)) ?? false;
+  if (folders[root]?.includes('__init__.py')) return false;
+  return isProject(root) || (/^(src|lib|python)$/.test(nameOf(root)) && isProject(folderOf(root)));
 }
 
 /** Finds a module below a folder. */
@@ -190,11 +222,16 @@ function lacksName(folder: string, names: string, others: readonly KnownFile[], 
 }
 
 function lacksRuby({ written, rest, file, folders }: ImportLine): boolean {
-  const path = /^\s*require_relative\s*\(?\s*(['"])([^'"#\n]+)\1/.exec(written + rest)?.[2];
-  const target = path === undefined ? undefined : pathFrom(file, path);
+  const line = written + rest;
+  const [whole = '', , path] = /^\s*require_relative\s*\(?\s*(['"])([^'"#\n]+)\1/.exec(line) ?? [];
+  if (path === undefined || mayBeJoined(whole, line.slice(whole.length))) return false;
+  const target = pathFrom(file, path);
   const held = target === undefined ? 'unknown' : heldBy(folderOf(target), folders);
   if (target === undefined || typeof held === 'string') return held === 'missing';
-  return !GENERATED.test(path ?? '') && ['', '.rb', '.so'].every((ending) => !held.includes(nameOf(target) + ending));
+  // What is compiled may be missing.
+  const mayBeBuilt = Object.values(folders).some((names) => names.includes('ext/') || names.includes('extconf.rb'));
+  const endings = ['', '.rb', '.so', '.bundle', '.jar'];
+  return !GENERATED.test(path) && !mayBeBuilt && endings.every((ending) => !held.includes(nameOf(target) + ending));
 }
 
 /** A module is beside the file, or in the folder with the file's name. */

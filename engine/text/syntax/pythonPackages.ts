@@ -106,6 +106,9 @@ const SHORT_PREFIXES: readonly (readonly [RegExp, string])[] = [
 /** Shorter names are in too many others. */
 const MIN_ALIKE = 4;
 
+/** Whether a version of Python has a module of this name. */
+export const isStandard = (module: string): boolean => STANDARD.has(module);
+
 /**
  * Whether a module may exist.
  * @param module its first name

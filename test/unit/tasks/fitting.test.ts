@@ -658,9 +658,11 @@ describe('an import of a file that does not exist is not shown', () => {
     ['src/a.ts', "vi.mock('|')", './text', false],
     ['src/x.vue', "<script>\nimport b from '|'", './b', true],
     ['src/x.vue', "<script>\nimport b from '|'", './text', false],
+    ['src/x.vue', '<style lang="scss">\n@import \'|\'', './text', true],
     ['src/c.py', '|', 'from .text import b', false],
     ['src/c.rb', '|', "require_relative 'text'", false],
     ['src/c.rs', '|', 'mod text;', false],
+    ['src/c.rs', '|', '#[path = "unix.rs"]\nmod text;', true],
   ])('%s %j %j', (path, marked, written, expected) => {
     const fits = expected === true ? written : expected || '';
     expect(shown(path, `${marked}\n`, written, [], { folders })).toBe(fits);
@@ -687,6 +689,9 @@ describe('an import that the project contradicts is not shown', () => {
     ['the project has another', '|', "import { it } from '@jest/globals';", { packages: ['vitest'] }, false],
     ['the project has it', '|', "import { it } from 'vitest';", { packages: ['vitest'] }, true],
     ['a part of a package', '|', "import { run } from 'vitest/node';", { packages: ['vitest'] }, true],
+    ['a part of a name', '|', "const plugin = require('babel-plugin-' + name);", { packages: ['vitest'] }, true],
+    ['a name alone', '|', "const plugin = require('babel-plugin-x');", { packages: ['vitest'] }, false],
+    ['a style sheet that is made', '|', "import 'uno.css';", { packages: ['unocss'] }, true],
     ['a module of Node', '|', "import { join } from 'node:path';", { packages: ['vitest'] }, true],
     ['a path of the project', '|', "import { a } from '@/a';", { packages: ['vitest'] }, true],
     [

@@ -7,7 +7,16 @@ import { isMissingPath } from '../../../../engine/text/syntax/importedPaths.ts';
 const FOLDERS = {
   '/w': ['package.json', 'src/', 'dist/', 'tests/'],
   '/w/src': ['index.ts', 'a/', 'util/', 'Logo.vue', 'data.json', 'empty/', 'pkg/', 'huge/'],
-  '/w/src/a': ['file.ts', 'near.tsx', 'auth.service.ts', 'Button.ios.tsx', 'only.test.ts', 'style.css', 'more/'],
+  '/w/src/a': [
+    'file.ts',
+    'near.tsx',
+    'auth.service.ts',
+    'Button.ios.tsx',
+    'only.test.ts',
+    'style.css',
+    'more/',
+    'view.gts',
+  ],
   '/w/src/a/more': ['index.mjs', 'old.cjs', 'types.d.ts', 'x.mts', 'logo@2x.png', 'theme.css.ts'],
   '/w/src/util': ['text.js', 'text.test.js'],
   '/w/src/empty': ['deep/'],
@@ -49,6 +58,7 @@ describe('a script that exists may be imported', () => {
       '../data.json',
       '../data',
       '../pkg',
+      './view',
       '../../package.json',
       '.',
     ].filter((path) => path !== '.'),
@@ -88,6 +98,14 @@ describe('a script that exists may be imported', () => {
     'import x from `./${name}`;',
     "Array.from('./x');",
     "log('from ./nothing');",
+    "const x = require('./nothing/' + name + '.json');",
+    "await import('./nothing-' + name);",
+    "await import('./nothing-'.concat(name));",
+    "const x = require('./' + name);",
+    "const x = require('./nothing'",
+    "@import './nothing';",
+    "const x = require('../dist');",
+    "const x = require('../lib.js');",
   ])('%s', (line) => {
     expect(isMissing(line)).toBe(false);
   });
@@ -212,6 +230,51 @@ describe('in Python', () => {
     expect(wrong('from . import c', '/w/shop/core/a.py', other('A = 1\n'))).toBe(true);
   });
 
+  describe('an absolute module', () => {
+    const own = (above: Record<string, string[]>, line = 'from openai.types import ChatCompletion', others = INIT) =>
+      isMissingPath('python', {
+        written: line,
+        rest: '',
+        file: '/w/app/services/openai/client.py',
+        others: [...others, { path: '/w/app/services/openai/__init__.py', text: 'A = 1\n' }],
+        folders: {
+          '/w': ['app/', 'pyproject.toml'],
+          '/w/app': ['services/', '__init__.py'],
+          '/w/app/services/openai': ['__init__.py', 'client.py'],
+          ...above,
+        },
+      });
+    const inPackage = { '/w/app/services': ['__init__.py', 'openai/'] };
+
+    it.each(['from openai.types import ChatCompletion', 'import openai.types', 'from openai import OpenAI'])(
+      'of a library may have the name of a folder: %s',
+      (line) => {
+        expect(own(inPackage, line)).toBe(false);
+        expect(own({ '/w/app/services': ['openai/'] }, line)).toBe(false);
+        expect(own({ '/w/app/services': ['openai/', 'setup.py'] }, line)).toBe(true);
+      },
+    );
+
+    it('is known if it is of Python, or another file imports it', () => {
+      const root = { '/w/app/services': ['openai/', 'setup.py'] };
+      const others = [{ path: '/w/x.py', text: 'import os, openai.types.chat\n' }];
+      expect(own(root, undefined, others)).toBe(false);
+      expect(wrong('import email.nothing', '/w/a.py', [])).toBe(false);
+      expect(
+        isMissingPath('python', {
+          ...{ written: 'import email.nothing', rest: '', file: '/w/a.py', others: [] },
+          folders: { '/w': ['setup.py', 'email/'], '/w/email': ['__init__.py'] },
+        }),
+      ).toBe(false);
+    });
+  });
+
+  it('a relative module that a file of the folder imports is not judged', () => {
+    const others = (path: string) => [{ path, text: 'from .c import y\n' }];
+    expect(wrong('from .c import x', '/w/shop/core/a.py', others('/w/shop/core/b.py'))).toBe(false);
+    expect(wrong('from .c import x', '/w/shop/core/a.py', others('/w/shop/stock.py'))).toBe(true);
+  });
+
   it('a package that two folders have is not judged', () => {
     const two = { ...folders, '/w/tests': ['shop/'] };
     const line = { written: 'from shop.stocks import Stock', rest: '', file: '/w/tests/test_a.py', others: [] };
@@ -226,6 +289,7 @@ it.each([
   ["require_relative 'a/lib'", true],
   ["require_relative 'huge/x'", false],
   ["require 'nothing'", false],
+  ["require_relative 'util/' + name", false],
 ])('in Ruby: %s', (line, expected) => {
   expect(isMissing(line, [], '/w/src/b.rb', 'ruby')).toBe(expected);
 });
@@ -244,4 +308,18 @@ it.each([
   const line = { written, rest: '', file, folders };
   expect(isMissingPath('rust', { ...line, others: [] })).toBe(expected);
   expect(isMissingPath('rust', { ...line, others: [{ path: file, text: '#[path = "x.rs"]\nmod x;\n' }] })).toBe(false);
+});
+
+it('in Ruby, a compiled module may be missing', () => {
+  const missing = (folders: Record<string, string[]>) =>
+    isMissingPath('ruby', {
+      written: 'require_relative "gem/gem"',
+      rest: '',
+      file: '/w/lib/gem.rb',
+      others: [],
+      folders,
+    });
+  expect(missing({ '/w/lib/gem': ['a.rb'] })).toBe(true);
+  expect(missing({ '/w/lib/gem': ['gem.bundle'] })).toBe(false);
+  expect(missing({ '/w/lib/gem': ['a.rb'], '/w': ['ext/', 'lib/'] })).toBe(false);
 });
