@@ -3,6 +3,8 @@ import type { Tree } from 'web-tree-sitter';
 
 /** Lines that grammars do not read whole: directives, and templates with type arguments. */
 const UNREAD = /^\s*#|[\w)\]]<[^`;]*>`/;
+/** Longer lines are generated. They are not judged. In characters. */
+const MAX_LINE = 1000;
 /** Stands for text at the cursor where a line has an error without any, as `${}` has. */
 const ANY_WORD = 'x';
 
@@ -11,18 +13,20 @@ type Reader = <T>(written: string, read: (tree: Tree, text: string, old: Tree) =
 
 /**
  * Returns a function that tells whether text at the cursor adds no error to its line, with the rest of the line behind
- * it. It does not judge a line that has one even with a word at the cursor.
+ * it. It does not judge a line that has one even with a word at the cursor, nor a long one.
  */
 export function lineJudge(lf: string, offset: number, withText: Reader): (written: string) => boolean {
   const start = lf.lastIndexOf('\n', offset - 1) + 1;
   const end = lf.indexOf('\n', offset) < 0 ? lf.length : lf.indexOf('\n', offset);
-  if (UNREAD.test(lf.slice(start, end))) return () => true;
   const cleanPart = (tree: Tree, length: number): 'file' | 'line' | undefined => {
     if (!tree.rootNode.hasError) return 'file';
     return hasErrorIn(tree, start, end + length) ? undefined : 'line';
   };
+  let isRead: boolean | undefined;
   let clean: 'file' | 'line' | 'none' | undefined;
   return (written) => {
+    isRead ??= end - start <= MAX_LINE && !UNREAD.test(lf.slice(start, end));
+    if (!isRead) return true;
     clean ??=
       withText(ANY_WORD, (tree, _, old) => {
         const [before, now] = [cleanPart(old, 0), cleanPart(tree, ANY_WORD.length)];

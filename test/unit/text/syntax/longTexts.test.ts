@@ -1,6 +1,7 @@
 /** Patterns over whole files take linear time: with quadratic time each of these texts would take half a minute. */
 import { expect, it } from 'vitest';
 import { placesOf } from '../../../../engine/text/copy/copiedLines.ts';
+import { lineJudge } from '../../../../engine/text/syntax/errors.ts';
 import { isWrongImport } from '../../../../engine/text/syntax/importedModules.ts';
 
 const SIZE = 300_000;
@@ -31,6 +32,24 @@ it.each(['a', 'a ', ' a'])(
   'copied lines are found in a text of %j',
   (unit) => {
     expect(placesOf(['a', 'b'], [long(unit)])).toEqual([]);
+  },
+  MAX_MS,
+);
+
+it(
+  'a line that is too long is not judged',
+  () => {
+    const judge = (line: string) => lineJudge(line, line.length, () => undefined as never)('a');
+    const calls: string[] = [];
+    const withText = (written: string) => {
+      calls.push(written);
+      return undefined;
+    };
+    expect(judge(long('x<'))).toBe(true);
+    expect(lineJudge('x<'.repeat(501), 1002, withText)('a')).toBe(true);
+    expect(calls).toEqual([]);
+    lineJudge('x<'.repeat(500), 1000, withText)('a');
+    expect(calls).not.toEqual([]);
   },
   MAX_MS,
 );
