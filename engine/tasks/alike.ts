@@ -151,10 +151,13 @@ export function isPreparation(lines: readonly string[], header: string): boolean
 const undoes = (word: string, others: readonly string[]): boolean =>
   others.some((other) => other.length > 2 && ['un', 'dis', 'de'].some((prefix) => word === prefix + other));
 
-/** The name before a function that is assigned or the value of a property: `a.b = function (`, `b: T = (`, `'b': (`. */
+/**
+ * The name before a function that is assigned or the value of a property: `a.b = function (`, `b: T = (`,
+ * `'b': (`, `a.b = c.b || function (`.
+ */
 const ASSIGNED = new RegExp(
   `^(?:(?:export|default|public|private|protected|static|readonly|override)\\s+)*(?:[\\w$]+\\.)*['"]?([\\w$]+)['"]?` +
-    '\\s*(?::[^=(]*)?[=:]\\s*(?:async\\s*)?(?:function\\b|\\(|[\\w$]+\\s*=>)',
+    '\\s*(?::[^=(]*)?[=:]\\s*(?:[\\w$.]+\\s*(?:\\|\\||\\?\\?)\\s*)?(?:async\\s*)?(?:function\\b|\\(|[\\w$]+\\s*=>)',
 );
 const NO_NAME = /^(if|for|while|switch|catch|match|with|elif|function|return|await|assert|raise|throw)$/;
 

@@ -5,6 +5,8 @@
 
 /** Lines above a block that are read to find its header. */
 const MAX_HEADER_LINES = 12;
+/** A first statement that says nothing of a function. */
+const FIRST = /^(super\(.*\);?|super\([\w, ]*\)\.__init__\(.*\)|(['"])use \w+\2;?)$/;
 /** Places of a first line that are compared. */
 const MAX_PLACES = 64;
 
@@ -46,8 +48,8 @@ function follows(text: string, start: number, lines: readonly string[]): boolean
 }
 
 /**
- * The lines that open the block of which `at` is the first line, without comments between. Undefined if other code
- * stands above it.
+ * The lines that open the block of which `at` is the first line, without comments and the call of a base class between.
+ * Undefined if other code stands above it.
  */
 export function headerAbove(text: string, at: number): string | undefined {
   const indent = /^[ \t]*/.exec(text.slice(at, at + 200))?.[0].length ?? 0;
@@ -57,7 +59,7 @@ export function headerAbove(text: string, at: number): string | undefined {
     const line = text.slice(start, end);
     const plain = line.trim();
     end = start - 1;
-    if (plain === '' || (lines.length === 0 && isComment(plain))) continue;
+    if (plain === '' || (lines.length === 0 && (isComment(plain) || FIRST.test(plain)))) continue;
     if (lines.length === 0 && !/([{(:]|=>|->|\bdo|\|)$/.test(plain)) return undefined;
     lines.unshift(plain);
     const depth = line.length - line.trimStart().length;

@@ -2,6 +2,7 @@
  * Finds names in new text that only another function or another file declares. Code that is copied from there does not
  * fit. Knows only some names of the language: a name that is declared nowhere may be used.
  */
+import { isBrowserName } from './browserNames.ts';
 import { isLetter, linesWith, occurrences } from './occurrences.ts';
 import type { Scope, Scopes } from './scopes.ts';
 
@@ -22,6 +23,8 @@ const KNOWN = new Set(
 const SINGLE = /^(list|set|dictionary|parenthesized_expression|argument_list)$/;
 /** What stands around a parameter if the tree takes it for a value. */
 const PATTERNS = /^(sequence_expression|object|array|pair|assignment_expression|spread_element)$/;
+/** A line with names alone. It may belong to a list of exports. */
+const LISTED = /^\s*(?:(?:type )?[\w$]+(?: as [\w$]+)?(?:,\s*|\s*(?=\}|$)))+(?:\}.*)?$/;
 /** Exceptions of Python. */
 const EXCEPTION =
   /^(?:[A-Z]\w*(?:Error|Warning)|(?:Base)?Exception(?:Group)?|KeyboardInterrupt|Stop(?:Async)?Iteration)$/;
@@ -42,6 +45,7 @@ export interface NewText {
 export function invisibleNames({ scopes, grammar, text, start, end, others }: NewText): string[] {
   if (!READ.test(grammar)) return [];
   const isPython = grammar === 'python';
+  const isScript = grammar !== 'python' && grammar !== 'go';
   const checked = new Set<string>();
   // The new text may complete a word.
   let from = start;
@@ -49,6 +53,7 @@ export function invisibleNames({ scopes, grammar, text, start, end, others }: Ne
   return [...text.slice(from, end).matchAll(NAME)].flatMap(({ 0: name, index }) => {
     const at = from + index;
     if (checked.has(name) || KNOWN.has(name) || EXCEPTION.test(name) || name in globalThis) return [];
+    if (isScript && isBrowserName(name)) return [];
     const use = scopes.at(at);
     if (!use.isName) return [];
     checked.add(name);
@@ -152,12 +157,12 @@ function isLocalOf(others: readonly string[], name: string): boolean {
 function isPrivateOf(others: readonly string[], name: string): boolean {
   const word = `${name.replaceAll('$', '\\$')}(?![\\w$])`;
   const declared = new RegExp(`^(?:const|let|var|(?:async )?function\\*?|class) ${word}`);
-  // A line with the name alone may belong to a list of exports.
-  const known = new RegExp(
-    `\\b(?:export|exports|import|require|declare|global\\w*)\\b.*${word}|^\\s*${word}(?: as \\w+)?,?$`,
-  );
+  const known = new RegExp(`\\b(?:export|exports|import|require|declare|global\\w*|window|self|document)\\b.*${word}`);
   const modules = others.filter((text) => text.includes(name));
   const lines = modules.map((text) => linesWith(text, name));
   if (lines.filter((some) => some.some((line) => declared.test(line))).length !== 1) return false;
-  return !lines.flat().some((line) => known.test(line)) && modules.every((text) => /^(?:import|export)\b/m.test(text));
+  return (
+    !lines.flat().some((line) => known.test(line) || LISTED.test(line)) &&
+    modules.every((text) => /^(?:import|export)\b/m.test(text))
+  );
 }

@@ -1,5 +1,6 @@
 /** Lines of other functions that have other types, or names that only those functions declare. */
 import { beforeAll, expect, it } from 'vitest';
+import { nameIn } from '../../../engine/tasks/alike.ts';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import type { Layout } from '../../../engine/text/prompt/layout.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
@@ -111,4 +112,46 @@ it.each([
   expect(shown('a.ts', marked, line, [other])).toBe(isShown ? line : '');
   expect(shown('a.ts', marked, line, [other, 'import b from "b";\nconst MAX_WIDTH = 3;\n'])).toBe(line);
   expect(shown('a.ts', marked, line, [text.replaceAll('export', 'f')])).toBe(line);
+});
+
+it('a line of names is a list of exports', () => {
+  const other = (list: string) => `import a from 'a';\nclass Header {}\nclass Footer {}\n${list}`;
+  const [marked, line] = ['function draw(page: Page) {\n  |\n}\n', 'page.add(new Footer());'];
+  expect(shown('a.ts', marked, line, [other('export {\n  Header, Footer,\n};\n')])).toBe(line);
+  expect(shown('a.ts', marked, line, [other('export {\n  Header as default, type A,\n  B, Footer };\n')])).toBe(line);
+  expect(shown('a.ts', marked, line, [other('export { Header };\n')])).toBe('');
+});
+
+it.each([
+  ['new ResizeObserver(work);', 'class ResizeObserver {}\nwindow.ResizeObserver = ResizeObserver;\n', true],
+  ['new HTMLElement();', 'class HTMLElement {}\n', true],
+  ["confirm('Delete?');", 'function f() {\n  const confirm = useConfirm();\n}\n', true],
+  ["confirmAll('Delete?');", 'function f() {\n  const confirmAll = useConfirm();\n}\n', false],
+  ['new OwnObserver2(work);', 'class OwnObserver2 {}\nwindow.OwnObserver2 = OwnObserver2;\n', true],
+  ['new OwnObserver2(work);', 'class OwnObserver2 {}\n', false],
+])('a name of browsers, or of the window, is visible: %s, %j', (line, text, isShown) => {
+  const marked = 'function draw(page: Page) {\n  |\n}\n';
+  expect(shown('a.ts', marked, line, [`import a from 'a';\n${text}`])).toBe(isShown ? line : '');
+});
+
+it.each(['||', '??'])('a function behind %s has the name that it is assigned to', (sign) => {
+  expect(nameIn(`exports.hasOwn = Object.hasOwn ${sign} function (object, property) {`)).toBe('hasOwn');
+  expect(nameIn(`const hasOwn = Object.hasOwn ${sign} ((object, property) => {`)).toBe('hasOwn');
+});
+
+it('a function that stands in for a missing one has the name that it is assigned to', () => {
+  const line = "return object !== null && typeof object === 'object';";
+  const one = `work();\nexports.isObject = object => {\n  ${line}\n};\n`;
+  const marked = `${one}exports.hasOwn = Object.hasOwn ?? function (object, property) {\n  |\n};\n`;
+  expect(shown('a.js', marked, line)).toBe('');
+  expect(shown('a.js', marked.replace('hasOwn =', 'isOwnObject ='), line)).toBe(line);
+});
+
+it.each([
+  ["this.type = 'root';", false],
+  ['this.rows = [];', true],
+])('a line behind the call of the base class is judged: %s', (line, isShown) => {
+  const one = `class Root extends Node {\n  constructor(type) {\n    super(type);\n    ${line}\n    work();\n  }\n}\n`;
+  const marked = 'class Rule extends Node {\n  constructor(type) {\n    super(type);\n    |\n  }\n  rows() {\n  }\n}\n';
+  expect(shown('a.js', marked, line, [one])).toBe(isShown ? line : '');
 });
