@@ -1,6 +1,7 @@
 /**
  * What a completion is offered from other files: snippets for the model to read, sources to copy from, the packages of
- * the project, and the names of its files. Never excluded files; sends nothing to a model that does not use it.
+ * the project, and the names of its files. Never the text of excluded files; sends nothing to a model that does not use
+ * it.
  */
 import type * as vscode from '../vscode.ts';
 import type { DocumentMirror } from '../client/documentMirror.ts';
@@ -25,6 +26,10 @@ const SCRIPTS = new Set(['typescript', 'typescriptreact', 'javascript', 'javascr
 /** Languages in which an import names the path of a file. */
 const BY_PATH = new Set(['script', 'python', 'vue', 'svelte', 'astro', 'ruby', 'rust']);
 
+/** A line that may become an import: names of files are for these alone, and are many. */
+const IMPORT =
+  /^\w*$|^\s*(?:const|let|var)\b[^=]*$|[=(>]\s*(?:await\s+)?\w*$|\b(?:import|export|from|require\w*|pub|mod|vi|jest)\b/;
+
 export interface OtherFiles {
   snippets: Pick<SnippetSource, 'gather'>;
   project: Pick<ProjectFiles, 'near'>;
@@ -43,7 +48,8 @@ export function crossFileContext(
     const sources = copySources(document, client, mirror, project, settings);
     const family = familyOf(document);
     const names = copies(client) && (family === 'script' || family === 'python') ? packages.of(document) : undefined;
-    const known = copies(client) && BY_PATH.has(family) ? folders.of(document, lineBefore(document, offset)) : {};
+    const before = lineBefore(document, offset);
+    const known = copies(client) && BY_PATH.has(family) && IMPORT.test(before) ? folders.of(document, before) : {};
     return {
       ...(pieces.length ? { snippets: pieces } : {}),
       ...(sources.length ? { copySources: sources } : {}),

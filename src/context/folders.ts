@@ -1,7 +1,7 @@
 /**
  * Names of what is in the folders that an import can reach: the file's own folder, the one that is being typed, those
- * above up to the workspace folder, and the nearest ones in these. Lists each once, and again after a file in it is
- * created or deleted. Reads no file.
+ * above up to the workspace folder, and the nearest ones in these. Lists each again after a file in it is created or
+ * deleted, and after a while: not all changes are seen. Reads no file.
  */
 import { posix } from 'node:path';
 import * as vscode from '../vscode.ts';
@@ -15,12 +15,15 @@ const MAX_NAMES = 500;
 const MAX_ALL_NAMES = 3000;
 /** Listed folders that are kept. */
 const MAX_KEPT = 1000;
+/** Then a folder is listed again. In milliseconds. */
+const MAX_AGE = 60_000;
 /** Folders that no relative import names. */
 const OTHERS = /^(\.|(node_modules|__pycache__|venv|env|coverage)$)/;
 
 interface Listing {
   /** Folders end with `/`. Undefined while it is read, for too many names, and for a folder that does not exist. */
-  names?: readonly string[];
+  names?: readonly string[] | undefined;
+  listedAt: number;
 }
 
 export class Folders implements vscode.Disposable {
@@ -34,6 +37,16 @@ export class Folders implements vscode.Disposable {
     this.#subscriptions = [
       this.#watcher.onDidCreate((uri) => this.#forget(uri)),
       this.#watcher.onDidDelete((uri) => this.#forget(uri)),
+      // The watcher leaves out what the user's settings exclude.
+      vscode.workspace.onDidCreateFiles(({ files }) => this.#forget(...files)),
+      vscode.workspace.onDidDeleteFiles(({ files }) => this.#forget(...files)),
+      vscode.workspace.onDidRenameFiles(({ files }) =>
+        this.#forget(...files.flatMap(({ oldUri, newUri }) => [oldUri, newUri])),
+      ),
+      vscode.workspace.onDidSaveTextDocument(({ uri }) => {
+        const { names } = this.#listings.get(folderOf(uri)) ?? {};
+        if (names && !names.includes(posix.basename(uri.path))) this.#forget(uri);
+      }),
     ];
   }
 
@@ -45,7 +58,7 @@ export class Folders implements vscode.Disposable {
     const root = FILES.has(uri.scheme) ? vscode.workspace.getWorkspaceFolder(uri)?.uri : undefined;
     if (!root) return undefined;
     const reachable = this.#reachable(root, uri, typedFolder(before));
-    if (reachable.some((folder) => !this.#listings.has(folder.toString()))) this.#list(root, uri, typedFolder(before));
+    if (reachable.some((folder) => !this.#isListed(folder))) this.#list(root, uri, typedFolder(before));
     const known: Record<string, string[]> = {};
     let numNames = 0;
     for (const folder of reachable) {
@@ -74,18 +87,20 @@ export class Folders implements vscode.Disposable {
     const isIn = ({ path }: vscode.Uri): boolean => `${path}/`.startsWith(`${root.path.replace(/\/$/, '')}/`);
     const found = new Map<string, vscode.Uri>();
     const add = (folder: vscode.Uri): void => {
-      if (found.size < MAX_FOLDERS && isIn(folder)) found.set(folder.toString(), folder);
+      if (isIn(folder)) found.set(folder.toString(), folder);
     };
     add(own);
     add(vscode.Uri.joinPath(own, typed));
-    for (let folder = own; isIn(folder) && folder.path !== root.path; ) {
+    for (let folder = own; found.size < MAX_FOLDERS && isIn(folder) && folder.path !== root.path; ) {
       folder = vscode.Uri.joinPath(folder, '..');
       add(folder);
     }
     // The map grows while it is walked through.
     for (const [key, folder] of found)
       for (const name of this.#listings.get(key)?.names ?? [])
-        if (name.endsWith('/') && !OTHERS.test(name.slice(0, -1))) add(vscode.Uri.joinPath(folder, name.slice(0, -1)));
+        if (found.size >= MAX_FOLDERS) return [...found.values()];
+        else if (name.endsWith('/') && !OTHERS.test(name.slice(0, -1)))
+          add(vscode.Uri.joinPath(folder, name.slice(0, -1)));
     return [...found.values()];
   }
 
@@ -93,33 +108,49 @@ export class Folders implements vscode.Disposable {
   #list(root: vscode.Uri, file: vscode.Uri, typed: string): void {
     this.#listing = this.#listing.then(async () => {
       for (let numListed = 0; numListed < MAX_FOLDERS; numListed++) {
-        const folder = this.#reachable(root, file, typed).find((each) => !this.#listings.has(each.toString()));
+        const folder = this.#reachable(root, file, typed).find((each) => !this.#isListed(each));
         if (!folder) return;
         await this.#read(folder);
       }
     });
   }
 
+  #isListed(folder: vscode.Uri): boolean {
+    const { listedAt } = this.#listings.get(folder.toString()) ?? {};
+    return listedAt !== undefined && Math.abs(Date.now() - listedAt) < MAX_AGE;
+  }
+
   async #read(folder: vscode.Uri): Promise<void> {
+    const key = folder.toString();
+    // An old listing counts until there is a new one.
+    const listing: Listing = { names: this.#listings.get(key)?.names, listedAt: Date.now() };
     if (this.#listings.size >= MAX_KEPT) this.#listings.clear();
-    const listing: Listing = {};
     // After a change in the folder the map has another one.
-    this.#listings.set(folder.toString(), listing);
+    this.#listings.set(key, listing);
     try {
       const entries = await vscode.workspace.fs.readDirectory(folder);
-      if (entries.length <= MAX_NAMES) listing.names = entries.flatMap(([name, type]) => named(name, type));
+      listing.names = entries.length <= MAX_NAMES ? entries.flatMap(([name, type]) => named(name, type)) : undefined;
     } catch {
       // There is no such folder, or it cannot be read.
+      listing.names = undefined;
     }
   }
 
-  #forget(uri: vscode.Uri): void {
-    const changed = uri.toString();
-    const above = changed.slice(0, changed.lastIndexOf('/'));
-    // For a folder, the editor does not name what is in it.
-    for (const key of this.#listings.keys())
-      if (key === above || key === changed || key.startsWith(`${changed}/`)) this.#listings.delete(key);
+  #forget(...uris: readonly vscode.Uri[]): void {
+    for (const uri of uris) {
+      this.#listings.delete(folderOf(uri));
+      const changed = uri.toString();
+      if (!this.#listings.delete(changed)) continue;
+      // For a folder, the editor does not name what is in it.
+      for (const key of this.#listings.keys()) if (key.startsWith(`${changed}/`)) this.#listings.delete(key);
+    }
   }
+}
+
+/** The key of the folder that a file is in. */
+function folderOf(uri: vscode.Uri): string {
+  const file = uri.toString();
+  return file.slice(0, file.lastIndexOf('/'));
 }
 
 /** A link to nothing may be either. */

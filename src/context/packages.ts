@@ -57,8 +57,8 @@ export class Packages implements vscode.Disposable {
 type Reader = (folder: vscode.Uri, files: readonly string[]) => Promise<readonly string[] | undefined>;
 
 /**
- * The packages that all folders from one up to the root list: a project may have more than one list. For Python, with
- * the names of what is in these folders. Undefined without a list, and if one cannot be read.
+ * The packages that all folders from one up to the root list, for scripts up to that of the file system: a project may
+ * have more than one list. For Python, with the names of what is in these folders. Undefined without a list, and if one cannot be read.
  */
 async function packagesAbove(
   root: vscode.Uri,
@@ -77,7 +77,8 @@ async function packagesAbove(
     const sources = isPython ? [entries, await entriesOf(vscode.Uri.joinPath(folder, 'src'))] : [];
     for (const { folders, files } of sources)
       own.push(...folders, ...files.filter((name) => /\.pyi?$/.test(name)).map((name) => name.replace(/\.pyi?$/, '')));
-    if (folder.toString() === root.toString() || folder.path === '/') break;
+    // Above the folder that is open, a project may list packages for all of its parts.
+    if ((isPython && folder.toString() === root.toString()) || folder.path === '/') break;
     folder = vscode.Uri.joinPath(folder, '..');
   }
   return names.length > 0 ? [...new Set([...names, ...own])] : undefined;

@@ -115,3 +115,37 @@ test.each([
   expect(given.folders?.['/w']).toEqual(files);
   expect(lines).toEqual(files ? ['import'] : []);
 });
+
+test.each([
+  ['', true],
+  ['imp', true],
+  ['const x', true],
+  ['const x = ', true],
+  ['  const { a, b } = await imp', true],
+  ['  load: () => ', true],
+  ["export * from './", true],
+  ['    from .', true],
+  ['  }', false],
+  ['  this.rows.', false],
+  ['const x = rows.', false],
+  ['  return rows', false],
+])('names of files are sent only with a line that may become an import: %j', (line, isSent) => {
+  let numAsked = 0;
+  const of = () => {
+    numAsked++;
+    return { '/w': ['a.ts'] };
+  };
+  const given = crossFileContext(
+    {
+      snippets: { gather: () => [] },
+      project: { near: () => [] },
+      packages: { of: () => undefined },
+      folders: { of },
+    },
+    { state: { kind: 'ready', model: { copiesFiles: true } } } as never,
+    { sync: () => '' },
+    settings,
+  )(file('/w/a', 'typescript', line) as never, line.length);
+  expect(given.folders).toEqual(isSent ? { '/w': ['a.ts'] } : undefined);
+  expect(numAsked).toBe(isSent ? 1 : 0);
+});

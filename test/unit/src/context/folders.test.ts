@@ -13,6 +13,8 @@ const fake = vi.hoisted(() => {
     listed: [] as string[],
     created: [] as ((uri: unknown) => void)[],
     deleted: [] as ((uri: unknown) => void)[],
+    changed: {} as Record<string, (event: unknown) => void>,
+    numJoined: 0,
     numDisposed: 0,
     glob: [] as unknown[],
     uri,
@@ -25,8 +27,22 @@ vi.mock('../../../../src/vscode.ts', () => {
   };
   return {
     FileType: { File: 1, Directory: 2, SymbolicLink: 64 },
-    Uri: { joinPath: ({ path: base }: { path: string }, part: string) => fake.uri(path.posix.join(base, part)) },
+    Uri: {
+      joinPath: ({ path: base }: { path: string }, part: string) => {
+        fake.numJoined++;
+        return fake.uri(path.posix.join(base, part));
+      },
+    },
     workspace: {
+      ...Object.fromEntries(
+        ['onDidCreateFiles', 'onDidDeleteFiles', 'onDidRenameFiles', 'onDidSaveTextDocument'].map((name) => [
+          name,
+          (listener: (event: unknown) => void) => {
+            fake.changed[name] = listener;
+            return { dispose: () => fake.numDisposed++ };
+          },
+        ]),
+      ),
       createFileSystemWatcher: (...asked: unknown[]) => {
         fake.glob = asked;
         return {
@@ -148,7 +164,61 @@ test('a folder is listed again after a file in it is created or deleted, or the 
   expect(fake.glob).toEqual(['**/*', false, true, false]);
   const before = fake.numDisposed;
   folders.dispose();
-  expect(fake.numDisposed - before).toBe(3);
+  expect(fake.numDisposed - before).toBe(7);
+});
+
+test('a folder is listed again after the editor changed or saved a file that is not known', async () => {
+  const folders = new Folders();
+  const listedAfter = async (name: string, event: object): Promise<string[]> => {
+    fake.listed = [];
+    fake.changed[name]?.(event);
+    folders.of(FILE, '');
+    await folders.idle;
+    return fake.listed;
+  };
+  folders.of(FILE, '');
+  await folders.idle;
+  const [one, two] = [fake.uri('/w/src/b/new.ts'), fake.uri('/w/docs/new.md')];
+  expect(await listedAfter('onDidCreateFiles', { files: [one, two] })).toEqual(['/w/src/b', '/w/docs']);
+  expect(await listedAfter('onDidDeleteFiles', { files: [one] })).toEqual(['/w/src/b']);
+  expect(await listedAfter('onDidRenameFiles', { files: [{ oldUri: one, newUri: two }] })).toEqual([
+    '/w/src/b',
+    '/w/docs',
+  ]);
+  expect(await listedAfter('onDidSaveTextDocument', { uri: fake.uri('/w/src/b/y.ts') })).toEqual([]);
+  expect(await listedAfter('onDidSaveTextDocument', { uri: one })).toEqual(['/w/src/b']);
+  folders.dispose();
+});
+
+test('a folder is listed again after a minute, and its old names count until then', async () => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  const folders = new Folders();
+  folders.of(FILE, '');
+  await folders.idle;
+  disk('/w/src/a/file.ts', '/w/src/a/new.ts');
+  vi.setSystemTime(Date.now() + 59_000);
+  expect(folders.of(FILE, '')?.['/w/src/a']).toEqual(['file.ts', 'deep/']);
+  await folders.idle;
+  expect(fake.listed).toHaveLength(6);
+  vi.setSystemTime(Date.now() + 2000);
+  expect(folders.of(FILE, '')?.['/w/src/a']).toEqual(['file.ts', 'deep/']);
+  await folders.idle;
+  expect(folders.of(FILE, '')?.['/w/src/a']).toEqual(['file.ts', 'new.ts']);
+  folders.dispose();
+  vi.useRealTimers();
+});
+
+test('no more folders are looked at than can be sent', async () => {
+  const numFolders = 64;
+  const all = Array.from({ length: 300 * numFolders }, (_, i) => `/w/src/d${i % numFolders}/e${i}/x.ts`);
+  disk('/w/src/a/file.ts', ...all);
+  const folders = new Folders();
+  folders.of(FILE, '');
+  await folders.idle;
+  fake.numJoined = 0;
+  folders.of(FILE, '');
+  expect(fake.numJoined).toBeLessThan(2 * numFolders);
+  folders.dispose();
 });
 
 test('a listing during which the folder changes does not count', async () => {

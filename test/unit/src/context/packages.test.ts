@@ -30,8 +30,8 @@ vi.mock('../../../../src/vscode.ts', () => {
         file.startsWith('/project/') ? { uri: fake.uri('/project') } : undefined,
       fs: {
         readDirectory: async ({ path: folder }: { path: string }) => {
-          const below = [...fake.files.keys()].filter((name) => name.startsWith(`${folder}/`));
-          const parts = below.map((name) => name.slice(folder.length + 1).split('/'));
+          const below = [...fake.files.keys()].filter((name) => name.startsWith(`${folder}/`.replace('//', '/')));
+          const parts = below.map((name) => name.slice(`${folder}/`.replace('//', '/').length).split('/'));
           if (parts.length === 0) throw new Error('no such folder');
           return [...new Map(parts.map(([first, ...more]) => [first, more.length > 0 ? 2 : 1]))];
         },
@@ -82,9 +82,9 @@ test.each([
     ['app', 'react', 'vitest'],
   ],
   [
-    'not of a folder above the workspace',
+    'also of a folder above the workspace, as packages are found there',
     { '/project/package.json': APP, '/package.json': { dependencies: { zod: '1' } } },
-    ['app', 'react', 'vitest'],
+    ['app', 'react', 'vitest', 'zod'],
   ],
   ['none without a manifest', {}, undefined],
   ['none of a manifest without lists', { '/project/package.json': { type: 'module' } }, undefined],
@@ -237,4 +237,10 @@ test('a changed manifest is read again, and an older reading does not count', as
   const before = fake.numDisposed;
   packages.dispose();
   expect(fake.numDisposed - before).toBe(4);
+});
+
+test('packages above the folder that is open count for scripts', async () => {
+  const app = { '/project/app/package.json': APP };
+  expect(await read({ ...app, '/package.json': { devDependencies: { jest: '1' } } })).toContain('jest');
+  expect(await read({ ...app, '/package.json': { workspaces: ['project/*'] } })).toBeUndefined();
 });
