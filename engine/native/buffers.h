@@ -45,7 +45,7 @@ static Item together(const Model *m, const Step *step, int first, int isLast) {
     shared = num_shared(step, span, next, shared);
     const int rows = item.endRow - item.firstRow + next->numRows;
     if (2 * shared < next->numBlocks || rows > MAX_ROWS ||
-        64 * next->numBlocks * rows * queries_per_row(m) > MAX_SCORES)
+        (size_t)64 * next->numBlocks * rows * queries_per_row(m) > MAX_SCORES)
       break;
     item.endSpan = s + 1;
     item.endRow += next->numRows;
@@ -152,7 +152,8 @@ static int prepare_memory(Run *run) {
     carve_thread(at, run->memory + t, Q, rows, wide, scores);
   }
   if (numParts == 0) return 0;
-  const size_t size = carve_part(0, run->parts, Q, rows, wide), list = (numParts * sizeof(Part) + 63) / 64 * 64;
+  Part any;
+  const size_t size = carve_part(0, &any, Q, rows, wide), list = (numParts * sizeof(Part) + 63) / 64 * 64;
   char *at = workspace_get(run->space, BUFFER_PARTS, list + numParts * size + 4 * allScores);
   if (!at) return 1;
   run->parts = (Part *)at;

@@ -38,7 +38,7 @@ export interface ModelConfig {
   readonly bosId: number | null;
 }
 
-/** The step graph sums so many products of 8-bit codes in 32 bits. 255 * 127 * 65,536 is just below 2^31. */
+/** The step graph and the native kernels sum so many products of 8-bit codes in 32 bits. 255 * 127 * 65,536 is just below 2^31. */
 const MAX_CONTEXT = 65_536;
 /** Bounds, several times the largest known model (Llama 3.1 405B: 126, 16,384, 53,248, 128, and heads of 128). */
 const MAX_LAYERS = 1024;
