@@ -26,9 +26,9 @@ const SCRIPTS = new Set(['typescript', 'typescriptreact', 'javascript', 'javascr
 /** Languages in which an import names the path of a file. */
 const BY_PATH = new Set(['script', 'python', 'vue', 'svelte', 'astro', 'ruby', 'rust']);
 
-/** A line that may become an import: names of files are for these alone, and are many. */
-const IMPORT =
-  /^\w*$|^\s*(?:const|let|var)\b[^=]*$|[=(>]\s*(?:await\s+)?\w*$|\b(?:import|export|from|require\w*|pub|mod|vi|jest)\b/;
+/** The words of imports, and places where one may begin: names of files are many, and for these lines alone. */
+const IMPORT = /\b(?:import|export|from|require\w*|pub|mod|vi|jest)\b/;
+const MAY_BEGIN = /^(?:\}\s*)?\w*$|^\s*(?:const|let|var)\b[^=]*$|[=(>:[]\s*(?:await\s+)?\w*$/;
 
 export interface OtherFiles {
   snippets: Pick<SnippetSource, 'gather'>;
@@ -49,7 +49,8 @@ export function crossFileContext(
     const family = familyOf(document);
     const names = copies(client) && (family === 'script' || family === 'python') ? packages.of(document) : undefined;
     const before = lineBefore(document, offset);
-    const known = copies(client) && BY_PATH.has(family) && IMPORT.test(before) ? folders.of(document, before) : {};
+    const mayImport = BY_PATH.has(family) && (IMPORT.test(before) || MAY_BEGIN.test(before));
+    const known = copies(client) && mayImport ? folders.of(document, before) : {};
     return {
       ...(pieces.length ? { snippets: pieces } : {}),
       ...(sources.length ? { copySources: sources } : {}),

@@ -58,7 +58,8 @@ type Reader = (folder: vscode.Uri, files: readonly string[]) => Promise<readonly
 
 /**
  * The packages that all folders from one up to the root list, for scripts up to that of the file system: a project may
- * have more than one list. For Python, with the names of what is in these folders. Undefined without a list, and if one cannot be read.
+ * have more than one list. For Python, with the names of what is in these folders. Undefined without a list, and if one
+ * cannot be read.
  */
 async function packagesAbove(
   root: vscode.Uri,

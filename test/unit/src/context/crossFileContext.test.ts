@@ -123,6 +123,8 @@ test.each([
   ['const x = ', true],
   ['  const { a, b } = await imp', true],
   ['  load: () => ', true],
+  ['  load: req', true],
+  ['} fr', true],
   ["export * from './", true],
   ['    from .', true],
   ['  }', false],
