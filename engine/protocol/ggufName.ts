@@ -1,7 +1,7 @@
 /** What the name of a GGUF file says: the model, and the parts of it. Reads no files. */
 import { oneLine } from './oneLine.ts';
 
-const PART = /^(.+)-(\d{5})-of-(\d{5})\.gguf$/is;
+const PART = /^(.+)-(\d{5})-of-(\d{5})(\.gguf)$/is;
 const MAX_PARTS = 512;
 
 export interface GgufName {
@@ -16,9 +16,14 @@ export interface GgufName {
 /** Null for a name without the ending .gguf. A file that claims to be one of too many parts is taken for a whole one. */
 export function ggufName(file: string): GgufName | null {
   if (!/\.gguf$/i.test(file)) return null;
-  const [, stem = '', part, count] = PART.exec(file) ?? [];
+  const [, stem = '', part, count, ending] = PART.exec(file) ?? [];
   const numParts = Number(count ?? 1);
   if (numParts <= 1 || numParts > MAX_PARTS) return { model: oneLine(file.slice(0, -5)), part: 1, files: [file] };
-  const name = (i: number): string => `${stem}-${String(i + 1).padStart(5, '0')}-of-${count}.gguf`;
+  const name = (i: number): string => `${stem}-${String(i + 1).padStart(5, '0')}-of-${count}${ending}`;
   return { model: oneLine(stem), part: Number(part), files: Array.from({ length: numParts }, (_, i) => name(i)) };
+}
+
+/** The name of the file beside it that kvasir.json is for a folder. For parts it is named by the first one. */
+export function ggufManifest(file: string): string {
+  return `${ggufName(file)?.files[0] ?? file}.kvasir.json`;
 }

@@ -5,7 +5,7 @@
 import { type ModelInspection, inspectModel } from '../model/import/importModel.ts';
 import { cacheBytesAtWork } from '../core/memoryBudget.ts';
 import { nativeFault } from '../model/native/selfTest.ts';
-import { openModelFiles } from '../model/load/modelFiles.ts';
+import { inOwnWords, type ModelFiles, openModelFiles } from '../model/load/modelFiles.ts';
 import type { InspectedModel } from '../protocol/stats.ts';
 import type { Precision } from '../protocol/tasks.ts';
 import { ChatTemplate } from '../text/format/chatTemplate.ts';
@@ -24,6 +24,10 @@ export interface FolderInspection extends InspectedModel {
 export async function inspectFolder(modelDir: string, mayBeNative = true): Promise<FolderInspection> {
   const folder = await openModelFiles(modelDir);
   const native = mayBeNative && (await nativeFault()) === null;
+  return inOwnWords(folder, () => inspectFiles(modelDir, folder, native));
+}
+
+async function inspectFiles(modelDir: string, folder: ModelFiles, native: boolean): Promise<FolderInspection> {
   const { tokens, ...model } = await inspectModel(modelDir, native, folder);
   await checkTokenizer(folder);
   const template = await ChatTemplate.inspect(folder);
@@ -56,8 +60,8 @@ export async function inspectFolder(modelDir: string, mayBeNative = true): Promi
     canComplete: manifest.can.complete,
     canChat: manifest.can.chat,
     canEdit: manifest.can.edit,
-    completionFault: fim.layout === undefined ? fim.fault : null,
-    chatFault: manifest === promised ? null : (template.fault ?? null),
+    completionFault: fim.layout === undefined && fim.fault !== null ? folder.said(fim.fault) : null,
+    chatFault: manifest === promised || template.fault === undefined ? null : folder.said(template.fault),
     note: manifest.note.en,
     model,
   };

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import type { ModelInfo } from '../../engine/protocol/stats.ts';
-import { describeModel, shownNote, readJson } from '../models/locate.ts';
+import { describeModel, readJson, readManifest, shownNote } from '../models/locate.ts';
 
 export interface ModelCard {
   name: string;
@@ -36,7 +36,7 @@ const TEMPLATE_TOKENS = 64;
  */
 export function modelCard(modelDir: string, answerTokens: number, loaded: ModelInfo | null): ModelCard | null {
   const config = readJson(path.join(modelDir, 'config.json'));
-  const manifest = readJson(path.join(modelDir, 'kvasir.json'));
+  const manifest = readManifest(modelDir);
   const family = loaded?.architecture ?? String(config.model_type ?? '');
   const made = DEFAULT_CONTEXT[family];
   if (made === undefined) return null;

@@ -1,5 +1,5 @@
 /**
- * Finds the models of this machine: snapshots in the Hugging Face cache, and folders and GGUF files of the user's. Goes
+ * Finds the models of this machine: those in the Hugging Face cache, and folders and GGUF files of the user's. Goes
  * by names and reads nothing; the engine inspects the models. Does not use the editor's API.
  */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
@@ -60,11 +60,6 @@ export function folderName(modelDir: string): string {
   return ggufName(path.basename(modelDir))?.model ?? repositoryName(modelDir) ?? oneLine(path.basename(modelDir));
 }
 
-/** Whether a model is a GGUF file, by its name. */
-export function isGguf(modelDir: string): boolean {
-  return ggufName(path.basename(modelDir)) !== null;
-}
-
 export function expandHome(folder: string, home: string): string {
   return folder === '~' || /^~[/\\]/.test(folder) ? path.join(home, folder.slice(1)) : folder;
 }
@@ -79,11 +74,16 @@ function inHub(hub: string): FoundModel[] {
   return namesIn(hub).flatMap((repository) => {
     const name = idOf(repository);
     if (!name) return [];
-    const snapshots = snapshotsOf(path.join(hub, repository));
-    const modelDir = snapshots.find(isModel);
-    if (modelDir) return [{ modelDir, name, source: 'huggingFace' as const }];
-    const files = snapshots.map(ggufFiles).find((each) => each.length > 0) ?? [];
-    return files.map((file) => ({ modelDir: file, name: folderName(file), source: 'huggingFace' as const }));
+    for (const snapshot of snapshotsOf(path.join(hub, repository))) {
+      const models = modelsBelow(snapshot, ggufFiles);
+      if (models.length > 0)
+        return models.map((modelDir) => ({
+          modelDir,
+          name: modelDir === snapshot ? name : folderName(modelDir),
+          source: 'huggingFace' as const,
+        }));
+    }
+    return [];
   });
 }
 
@@ -99,18 +99,28 @@ function snapshotsOf(repository: string): string[] {
 
 function inFolder(folder: string): FoundModel[] {
   if (!path.isAbsolute(folder)) return [];
-  const within = (each: string): string[] => (isModel(each) ? [each] : ggufFiles(each));
-  const models = isModel(folder)
-    ? [folder]
-    : [folder, ...namesIn(folder).map((name) => path.join(folder, name))].flatMap(within);
-  return models.map((modelDir) => ({
+  return modelsBelow(folder, modelsIn).map((modelDir) => ({
     modelDir,
     name: folderName(modelDir),
     source: 'folder',
   }));
 }
 
-function isModel(folder: string): boolean {
+/** The models of a folder, and what `within` finds in each folder in it, unless the folder itself is a model. */
+function modelsBelow(folder: string, within: (folder: string) => string[]): string[] {
+  const own = modelsIn(folder);
+  if (own[0] === folder) return own;
+  return [...own, ...namesIn(folder).flatMap((name) => within(path.join(folder, name)))];
+}
+
+/** The folder itself if it is a model, or else its GGUF files. A repository of GGUF files may have a config.json, too. */
+function modelsIn(folder: string): string[] {
+  const files = ggufFiles(folder);
+  if (!hasConfig(folder)) return files;
+  return files.length === 0 || namesIn(folder).some((name) => name.endsWith('.safetensors')) ? [folder] : files;
+}
+
+function hasConfig(folder: string): boolean {
   // Missing and unreadable folders hold no models.
   try {
     return statSync(path.join(folder, 'config.json')).isFile();

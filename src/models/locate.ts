@@ -5,9 +5,10 @@
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import path from 'node:path';
+import { ggufManifest } from '../../engine/protocol/ggufName.ts';
 import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
-import { expandHome, folderName, isGguf } from './discover.ts';
+import { expandHome, folderName } from './discover.ts';
 
 export interface ModelLocation {
   /** A folder, or a GGUF file. */
@@ -51,9 +52,19 @@ export function modelCacheDir(globalStorage: vscode.Uri): string {
   return path.join(globalStorage.fsPath, 'models');
 }
 
-/** Name and note of the manifest `kvasir.json`, if there is one. It is beside a GGUF file. The note is in the user's language if available. */
+/** The manifest of a model; empty if there is none. A GGUF file has its own beside it. */
+export function readManifest(modelDir: string): Record<string, unknown> {
+  const isFile = statSync(modelDir, { throwIfNoEntry: false })?.isFile() ?? false;
+  return readJson(
+    isFile
+      ? path.join(path.dirname(modelDir), ggufManifest(path.basename(modelDir)))
+      : path.join(modelDir, 'kvasir.json'),
+  );
+}
+
+/** Name and note of the manifest, if there is one. The note is in the user's language if available. */
 export function describeModel(modelDir: string): { name: string; note: string } {
-  const { name, note } = readJson(path.join(isGguf(modelDir) ? path.dirname(modelDir) : modelDir, 'kvasir.json'));
+  const { name, note } = readManifest(modelDir);
   return {
     name: typeof name === 'string' ? oneLine(name) : folderName(modelDir).split('/').at(-1)!,
     note: shownNote(note),

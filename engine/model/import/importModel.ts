@@ -64,7 +64,7 @@ export async function inspectModel(
 ): Promise<ModelInspection> {
   const model = await openModel(modelDir, files);
   try {
-    const tokens = checkTokenizer(model);
+    const tokens = await checkTokenizer(model);
     const { config } = model;
     const tied = await isTied(model.weights, config.tied, HEAD);
     const isNative = mayBeNative && fitsKernels(config);
@@ -194,7 +194,7 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
     const key = entryKey(model.fingerprint, model.config, precision, products);
     const source = await realpath(modelDir);
     const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
-      checkTokenizer(model);
+      await checkTokenizer(model);
       const tied = await isTied(model.weights, model.config.tied, HEAD);
       const biased = await largeKeyBiasLayers(model.config, model.weights);
       const plan = planWeights(model.config, precision, tied, products, biased);

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { GgufModel } from '../load/gguf/ggufModel.ts';
 import { type ModelConfig, parseConfig } from '../load/hfConfig.ts';
-import { type ModelFiles, openModelFiles } from '../load/modelFiles.ts';
+import { inOwnWords, type ModelFiles, openModelFiles } from '../load/modelFiles.ts';
 import { ModelFolder, invalid, newestSnapshot, parseJsonObject } from '../load/modelFolder.ts';
 import { otherContent } from '../load/otherFormats.ts';
 import { checkTokenizerJson } from '../load/tokenizerFile.ts';
@@ -30,6 +30,7 @@ export interface OpenModel {
   /** Hash of the texts of the JSON files and of the fingerprint of the weight files. */
   readonly fingerprint: string;
   readonly tokenizerText: string;
+  readonly files: ModelFiles;
 }
 
 /** Message for a folder without config.json. In a repository of the Hugging Face cache the model is in a subfolder. */
@@ -45,6 +46,10 @@ async function withoutConfig(modelDir: string): Promise<string> {
 /** Reads everything except the tensors. Close `weights` after use. `files`: of the model, if they are open already. */
 export async function openModel(modelDir: string, files?: ModelFiles): Promise<OpenModel> {
   const folder = files ?? (await openModelFiles(modelDir));
+  return inOwnWords(folder, () => openFiles(modelDir, folder));
+}
+
+async function openFiles(modelDir: string, folder: ModelFiles): Promise<OpenModel> {
   const config = await folder.readJson('config.json');
   if (!config) throw invalid(await withoutConfig(modelDir));
   const parsed = parseConfig(config.value, (await folder.readJson('generation_config.json'))?.value ?? null);
@@ -75,7 +80,14 @@ export async function openModel(modelDir: string, files?: ModelFiles): Promise<O
         `config.json: tie_word_embeddings is not true, but ${weights.files.join(', ')} has no tensor ${HEAD}. ` +
           'A model needs tied embeddings or an output head.',
       );
-    return { name: folder.name, config: parsed, weights, fingerprint: hash.digest('hex'), tokenizerText };
+    return {
+      name: folder.name,
+      config: parsed,
+      weights,
+      fingerprint: hash.digest('hex'),
+      tokenizerText,
+      files: folder,
+    };
   } catch (error) {
     await weights.close();
     throw error;
@@ -83,6 +95,8 @@ export async function openModel(modelDir: string, files?: ModelFiles): Promise<O
 }
 
 /** Returns the strings of all tokens. */
-export function checkTokenizer({ tokenizerText, config }: OpenModel): ReadonlySet<string> {
-  return checkTokenizerJson(parseJsonObject('tokenizer.json', tokenizerText), config.vocabSize);
+export function checkTokenizer({ tokenizerText, config, files }: OpenModel): Promise<ReadonlySet<string>> {
+  return inOwnWords(files, () =>
+    checkTokenizerJson(parseJsonObject('tokenizer.json', tokenizerText), config.vocabSize),
+  );
 }

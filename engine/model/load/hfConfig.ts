@@ -131,7 +131,10 @@ export function parseConfig(config: Json, generation: Json | null = null): Model
   const headSize = count(config, 'head_dim', MAX_HEAD_SIZE, architecture === 'qwen3' ? 128 : hiddenSize / numHeads);
   if (headSize % 2 !== 0) throw unsupported(`${FILE}: head_dim is ${headSize}; only even head sizes are supported.`);
   if (rope.type === 'factors' && rope.factors.length !== headSize / 2)
-    throw invalid(`${FILE}: the rope has ${rope.factors.length} factors; it must have one for each pair of a head.`);
+    throw invalid(
+      `${FILE}: rope_scaling.factors has ${rope.factors.length} numbers; ` +
+        `it must have ${headSize / 2}, half of the head size: choose another file.`,
+    );
   const activation = config.hidden_act ?? 'silu';
   if (activation !== 'silu' && activation !== 'swish')
     throw unsupported(`${FILE}: hidden_act is ${show(activation)}; only silu is supported.`);

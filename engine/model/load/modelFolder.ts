@@ -30,13 +30,23 @@ export function isMissing(error: unknown): boolean {
   return code === 'ENOENT' || code === 'ENOTDIR';
 }
 
-/**
- * The name of a model in the Hugging Face cache: "Qwen3-0.6B" for `models--Qwen--Qwen3-0.6B/snapshots/<revision>`.
- * Undefined for any other folder.
- */
-function hubName(dir: string): string | undefined {
-  const [repository, folder] = dir.split(path.sep).slice(-3);
-  return folder === 'snapshots' ? /^models--(?:[^/]+?--)?(.+)$/s.exec(repository ?? '')?.[1] : undefined;
+/** What a folder in a snapshot of the Hugging Face cache belongs to: `models--Qwen--Qwen3-0.6B/snapshots/<revision>`. */
+interface Repository {
+  readonly dir: string;
+  /** "Qwen3-0.6B" */
+  readonly name: string;
+  /** Whether the folder is the snapshot itself. */
+  readonly isSnapshot: boolean;
+}
+
+/** Null for a folder that is not in the cache. */
+function repositoryOf(dir: string): Repository | null {
+  const parts = dir.split(path.sep);
+  for (let i = 1; i < parts.length - 1; i++) {
+    const name = parts[i] === 'snapshots' ? /^models--(?:.+?--)?(.+)$/s.exec(parts[i - 1]!)?.[1] : undefined;
+    if (name !== undefined) return { dir: parts.slice(0, i).join(path.sep), name, isSnapshot: i === parts.length - 2 };
+  }
+  return null;
 }
 
 /**
@@ -57,7 +67,7 @@ export async function newestSnapshot(dir: string): Promise<string | null> {
 
 /** Whether a folder is in the Hugging Face cache, whose files are links to blobs. */
 export async function inHubCache(dir: string): Promise<boolean> {
-  return hubName(await realpath(dir).catch(() => dir)) !== undefined;
+  return repositoryOf(await realpath(dir).catch(() => dir)) !== null;
 }
 
 export interface OpenFile {
@@ -70,20 +80,21 @@ export interface OpenFile {
 export class ModelFolder {
   /** The path as given, for messages. */
   readonly dir: string;
+  /** Says a fault as it is. A GGUF file says those of made files in its own words. */
+  readonly said = (message: string): string => message;
   private readonly root: string;
-  /** The folder with the files of a snapshot. Only in the Hugging Face cache. */
-  private readonly blobs: string | undefined;
+  /** Only in the Hugging Face cache. */
+  private readonly repository: Repository | null;
 
   private constructor(dir: string, root: string) {
     this.dir = dir;
     this.root = root;
-    const repository = path.dirname(path.dirname(root));
-    if (hubName(root) !== undefined) this.blobs = path.join(repository, 'blobs');
+    this.repository = repositoryOf(root);
   }
 
   /** The name that is shown to the user: of the folder, or of the Hugging Face repository of a snapshot. */
   get name(): string {
-    return oneLine(hubName(this.root) ?? path.basename(path.resolve(this.dir)));
+    return oneLine(this.repository?.isSnapshot ? this.repository.name : path.basename(path.resolve(this.dir)));
   }
 
   /** The names in the folder, sorted. Empty if it cannot be listed. */
@@ -131,10 +142,10 @@ export class ModelFolder {
       if (isMissing(error)) return null;
       throw invalid(`${shown} cannot be read: ${reasonOf(error)}.`);
     }
-    // All links in `real` are resolved. So a blob that is a link to another folder is not in `blobs`.
+    // The files of a snapshot are in `blobs`. All links in `real` are resolved, so none of them is a link.
     const inside =
       real.startsWith(this.root.endsWith(path.sep) ? this.root : this.root + path.sep) ||
-      path.dirname(real) === this.blobs;
+      (this.repository !== null && path.dirname(real) === path.join(this.repository.dir, 'blobs'));
     if (!inside) {
       throw invalid(
         `${shown} is a symbolic link that leaves the model folder; only files inside it are read: copy the file there.`,

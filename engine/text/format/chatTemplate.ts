@@ -210,7 +210,7 @@ async function readSource(
 ): Promise<{ source: string; file: string; config: Record<string, unknown> } | undefined> {
   const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
   const own = await folder.readText('chat_template.jinja');
-  const file = own === null ? 'tokenizer_config.json' : 'chat_template.jinja';
+  const file = own === null ? folder.said('tokenizer_config.json') : 'chat_template.jinja';
   const source = own === null ? templateOf(config.chat_template) : withoutByteOrderMark(own);
   if (source === undefined) return undefined;
   return { source, file, config };

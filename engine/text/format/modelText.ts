@@ -3,7 +3,7 @@
  * its parts fit together. Does not read weights.
  */
 import { t } from '@vscode/l10n';
-import { type ModelFiles, openModelFiles } from '../../model/load/modelFiles.ts';
+import { inOwnWords, type ModelFiles, openModelFiles } from '../../model/load/modelFiles.ts';
 import { ChatTemplate, UnparsableTemplate } from './chatTemplate.ts';
 import { controlIds, reasoningIds } from './controlTokens.ts';
 import type { Faults } from './faults.ts';
@@ -26,6 +26,8 @@ export class ModelText {
   readonly fim: Fim | undefined;
   /** Why its fill-in-the-middle tokens are not used. Null if it has none, or if they are used. */
   readonly fimFault: string | null;
+  /** See ModelFiles. */
+  readonly said: ModelFiles['said'];
   /** End-of-text ids of the files of the model. */
   readonly endTokenIds: readonly number[];
   readonly bosTokenId: number | undefined;
@@ -33,6 +35,10 @@ export class ModelText {
   /** @throws RequestError `modelInvalid` or `modelUnsupported`, with file and field */
   static async load(dir: string): Promise<ModelText> {
     const folder = await openModelFiles(dir);
+    return inOwnWords(folder, () => ModelText.#read(folder));
+  }
+
+  static async #read(folder: ModelFiles): Promise<ModelText> {
     const tokenizer = await Tokenizer.read(folder);
     const { chatTemplate, templateFault } = await readTemplate(folder, tokenizer);
     const config = (await folder.readJson('tokenizer_config.json'))?.value ?? {};
@@ -63,7 +69,8 @@ export class ModelText {
       chatTemplate,
       templateFault,
       fim,
-      fimFault: found.layout === undefined ? found.fault : null,
+      fimFault: found.layout === undefined && found.fault !== null ? folder.said(found.fault) : null,
+      said: folder.said,
       endTokenIds: [...endTokenIds],
       bosTokenId,
     });
@@ -76,6 +83,7 @@ export class ModelText {
     templateFault: string | undefined;
     fim: Fim | undefined;
     fimFault: string | null;
+    said: ModelFiles['said'];
     endTokenIds: number[];
     bosTokenId: number | undefined;
   }) {
@@ -85,6 +93,7 @@ export class ModelText {
     this.templateFault = fields.templateFault;
     this.fim = fields.fim;
     this.fimFault = fields.fimFault;
+    this.said = fields.said;
     this.endTokenIds = fields.endTokenIds;
     this.bosTokenId = fields.bosTokenId;
   }
@@ -181,19 +190,21 @@ const MARK = /^(?:<\|[^|<>\s]{1,40}\|>|<｜[^｜<>\s]{1,40}｜>|<\/s>|<eos>|<end
  * @throws RequestError `modelInvalid` for an unusable tokenizer
  */
 export function selfTest(text: ModelText, vocabSize: number): Faults {
-  const { tokenizer, fim, chatTemplate } = text;
-  checkRestores(tokenizer);
+  const { tokenizer, fim, chatTemplate, said } = text;
+  checkRestores(tokenizer, said);
   if (tokenizer.encode(SAMPLE).some((id) => id >= vocabSize))
     throw new RequestError(
       'modelInvalid',
-      `tokenizer.json: it has token ids above those of the model (config.json: vocab_size is ${vocabSize}); ` +
-        'the file belongs to another model',
+      said(
+        `tokenizer.json: it has token ids above those of the model (config.json: vocab_size is ${vocabSize}); ` +
+          'the file belongs to another model',
+      ),
     );
   const faults: Faults = {};
   const complete = fim && controlFault(fim.controls, text, vocabSize);
   const chat = text.templateFault ?? (chatTemplate && chatFault(text, vocabSize));
-  if (complete) faults.complete = complete;
-  if (chat) faults.chat = chat;
+  if (complete) faults.complete = said(complete);
+  if (chat) faults.chat = said(chat);
   return faults;
 }
 
@@ -204,16 +215,18 @@ export async function checkTokenizer(folder: ModelFiles): Promise<void> {
   if (json === null) return void (await Tokenizer.read(folder));
   const fast = Tokenizer.withoutMerges(json.value as Parameters<typeof Tokenizer.withoutMerges>[0], config);
   // A vocabulary need not have all characters by themselves.
-  if (!restores(fast)) checkRestores(await Tokenizer.read(folder));
+  if (!restores(fast)) checkRestores(await Tokenizer.read(folder), folder.said);
 }
 
 const restores = (tokenizer: Tokenizer): boolean => tokenizer.decode(tokenizer.encode(SAMPLE)) === SAMPLE;
 
-function checkRestores(tokenizer: Tokenizer): void {
+function checkRestores(tokenizer: Tokenizer, said: ModelFiles['said']): void {
   if (!restores(tokenizer))
     throw new RequestError(
       'modelInvalid',
-      'tokenizer.json: a text comes back changed from encoding and decoding; the file is incomplete or of another kind',
+      said(
+        'tokenizer.json: a text comes back changed from encoding and decoding; the file is incomplete or of another kind',
+      ),
     );
 }
 

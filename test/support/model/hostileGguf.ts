@@ -27,6 +27,12 @@ const tensors = folderTensors(FOLDER);
 /** A file that is read. */
 export const good = ggufBytes(entries, tensors);
 
+/** The same in two parts. */
+export function inParts(): [Buffer, Buffer] {
+  const count: Entry = ['split.count', U32, 2];
+  return [ggufBytes([...entries, count], tensors.slice(0, 5)), ggufBytes([count], tensors.slice(5))];
+}
+
 const HUGE = [2n ** 31n, 2n ** 40n, 2n ** 60n, 2n ** 64n - 1n];
 
 /** The header with the entries that `change` gives, whose bytes may be anything. */
@@ -146,7 +152,10 @@ function contents(): [string, Buffer][] {
     ['an embedding of another shape', withTensor('token_embd.weight', { shape: [64, 453] })],
     ['an unknown tensor', withTensor('output.weight', { name: 'blk.0.ffn_gate_inp.weight' })],
     ['a matrix that is a vector', withTensor('blk.0.ffn_up.weight', { shape: [64 * 128] })],
-    ['rope factors of another number', withTensor('rope_freqs.weight', { shape: [8], bytes: new Uint8Array(32) })],
+    [
+      'rope factors of another number',
+      withTensor('rope_freqs.weight', { shape: [8], bytes: new Uint8Array(new Float32Array(8).fill(1).buffer) }),
+    ],
     ['rope factors of another type', withTensor('rope_freqs.weight', { type: 1 })],
     ['rope factors that are infinite', withTensor('rope_freqs.weight', { bytes: new Uint8Array(64).fill(255) })],
   ];

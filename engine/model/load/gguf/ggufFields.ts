@@ -82,5 +82,6 @@ export class GgufFields {
 
 /** A value in a message. Lists and long texts are shown in part. */
 function show(value: MetaValue): string {
-  return Array.isArray(value) ? 'a list' : JSON.stringify(value).slice(0, 80);
+  if (Array.isArray(value)) return 'a list';
+  return typeof value === 'string' ? JSON.stringify(value).slice(0, 80) : String(value);
 }

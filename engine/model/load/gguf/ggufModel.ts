@@ -1,10 +1,11 @@
 /**
  * A model in a GGUF file, or in the parts of one. Answers as a model folder does: config.json and the files of the
- * tokenizer are made from the metadata, tensors have the names of Hugging Face. Only kvasir.json is a real file beside it.
+ * tokenizer are made from the metadata, tensors have the names of Hugging Face. Only kvasir.json is a real file: beside
+ * x.gguf it is x.gguf.kvasir.json.
  */
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { ggufName } from '../../../protocol/ggufName.ts';
+import { ggufManifest, ggufName } from '../../../protocol/ggufName.ts';
 import { oneLine } from '../../../protocol/oneLine.ts';
 import { invalid, inHubCache, ModelFolder, type OpenFile, parseJsonObject } from '../modelFolder.ts';
 import { type TensorInfo, toFloat32 } from '../safetensors.ts';
@@ -13,6 +14,7 @@ import { ggufConfig, isInterleaved, nameInFile, ROPE_FACTORS, tensorName } from 
 import { GgufFields } from './ggufFields.ts';
 import { type GgufHeader, type Metadata, readGgufHeader } from './ggufHeader.ts';
 import { ggufTokenizer, TOKENIZER_LISTS } from './ggufTokenizer.ts';
+import { ownWords } from './ownWords.ts';
 
 const MAX_ROPE_FACTORS = 4096;
 const NO_LISTS: ReadonlySet<string> = new Set();
@@ -31,11 +33,14 @@ export class GgufModel {
   readonly dir: string;
   /** The name that is shown to the user. */
   readonly name: string;
+  /** Says a fault of a made file as one of this file. */
+  readonly said: (message: string) => string;
   readonly #folder: ModelFolder;
   readonly #parts: readonly Part[];
   readonly #texts: ReadonlyMap<string, string>;
   readonly #headSize: number;
   readonly #family: unknown;
+  readonly #manifest: string;
 
   /**
    * Reads the headers and no tensors.
@@ -73,8 +78,8 @@ export class GgufModel {
     const count = fields.count('split.count', { least: 0, fallback: 0 }) || 1;
     if (count !== parts.length)
       throw invalid(
-        `${fields.file}: the model has ${count} parts, but by its name the file is one of ${parts.length}: ` +
-          'rename the file, or download it again.',
+        `${fields.file}: the model has ${count} parts, but the name ${parts.length === 1 ? 'does not say that it is a part' : `says ${parts.length}`}: ` +
+          'give the file its own name again.',
       );
     const tensors = new Map(parts.flatMap((part) => [...part.tensors]));
     const config = ggufConfig(fields, tensors, ropeFactors);
@@ -85,6 +90,8 @@ export class GgufModel {
     this.#parts = parts;
     this.#headSize = config.head_dim as number;
     this.#family = config.model_type;
+    this.#manifest = ggufManifest(fields.file);
+    this.said = ownWords(fields.file, String(config.model_type), this.#manifest);
     this.#texts = new Map(
       Object.entries({
         'config.json': config,
@@ -97,7 +104,7 @@ export class GgufModel {
 
   /** The whole text of a file, or null if there is none. */
   async readText(name: string): Promise<string | null> {
-    return this.#texts.get(name) ?? (name === 'kvasir.json' ? this.#folder.readText(name) : null);
+    return this.#texts.get(name) ?? (name === 'kvasir.json' ? this.#folder.readText(this.#manifest) : null);
   }
 
   /** The JSON object in a file, with its text. Null if there is no such file. */

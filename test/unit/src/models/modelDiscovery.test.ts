@@ -94,7 +94,7 @@ describe('GGUF files', () => {
   it('are found in snapshots that hold nothing else', () => {
     write('', ...HUB, 'models--a--b-GGUF', 'snapshots', 'x', 'b-q8_0.gguf');
     const dir = model(...HUB, 'models--c--d', 'snapshots', 'x');
-    write('', ...HUB, 'models--c--d', 'snapshots', 'x', 'd.gguf');
+    for (const file of ['d.gguf', 'model.safetensors']) write('', ...HUB, 'models--c--d', 'snapshots', 'x', file);
     expect(find()).toEqual([
       {
         modelDir: join(home, ...HUB, 'models--a--b-GGUF', 'snapshots', 'x', 'b-q8_0.gguf'),
@@ -103,6 +103,24 @@ describe('GGUF files', () => {
       },
       { modelDir: dir, name: 'c/d', source: 'huggingFace' },
     ]);
+  });
+
+  it('are found in a folder of a snapshot, which hides no other folders', () => {
+    const snapshot = [...HUB, 'models--a--b-GGUF', 'snapshots', 'x'];
+    for (const part of [1, 2]) write('', ...snapshot, 'BF16', `b-0000${part}-of-00002.gguf`);
+    model(...snapshot, 'onnx');
+    const file = join(home, ...snapshot, 'BF16', 'b-00001-of-00002.gguf');
+    expect(find()).toEqual([{ modelDir: file, name: 'b', source: 'huggingFace' }]);
+  });
+
+  it('are found beside a config.json without weights', () => {
+    const snapshot = model(...HUB, 'models--a--b-GGUF', 'snapshots', 'x');
+    const mine = model('mine');
+    for (const folder of [snapshot, mine]) writeFileSync(join(folder, 'b-q8_0.gguf'), '');
+    const files = [mine, snapshot].map((folder) => join(folder, 'b-q8_0.gguf'));
+    expect(find([mine]).map(({ modelDir }) => modelDir)).toEqual(files);
+    for (const folder of [snapshot, mine]) writeFileSync(join(folder, 'model.safetensors'), '');
+    expect(find([mine]).map(({ modelDir }) => modelDir)).toEqual([mine, snapshot]);
   });
 });
 

@@ -1,0 +1,29 @@
+/** Which manifest belongs to a model. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { describeModel, readManifest } from '../../../../src/models/locate.ts';
+
+vi.mock('../../../../src/vscode.ts', () => ({ env: { language: 'en' } }));
+
+let dir: string;
+beforeAll(() => {
+  dir = mkdtempSync(path.join(tmpdir(), 'kvasir-locate-'));
+});
+afterAll(() => rmSync(dir, { recursive: true, force: true }));
+
+test('a folder has kvasir.json in it, a GGUF file its own beside it, and parts that of the first one', () => {
+  const write = (name: string, text = ''): void => writeFileSync(path.join(dir, name), text);
+  for (const name of ['a.gguf', 'b.gguf', 'm-00001-of-00002.GGUF', 'm-00002-of-00002.GGUF', 'sha256-12']) write(name);
+  write('kvasir.json', '{"name":"folder"}');
+  write('a.gguf.kvasir.json', '{"name":"one","note":"mine"}');
+  write('m-00001-of-00002.GGUF.kvasir.json', '{"name":"parts"}');
+  write('sha256-12.kvasir.json', '{"name":"blob"}');
+  const names = ['', 'a.gguf', 'b.gguf', 'm-00002-of-00002.GGUF', 'sha256-12'].map(
+    (name) => describeModel(path.join(dir, name)).name,
+  );
+  expect(names).toEqual(['folder', 'one', 'b', 'parts', 'blob']);
+  expect(describeModel(path.join(dir, 'a.gguf')).note).toBe('mine');
+  expect(readManifest(path.join(dir, 'missing.gguf'))).toEqual({});
+});
