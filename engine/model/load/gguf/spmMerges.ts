@@ -1,6 +1,6 @@
 /** Makes merges of BPE from the scores of SentencePiece. Does not read files. */
 
-/** The largest known vocabulary, with 256,000 tokens, has 580,604. */
+/** Twice the longest list of merges that is read from a file. */
 const MAX_PAIRS = 2 ** 20;
 /** Of the sum of the squared lengths: characters that are read, and at most written. */
 const MAX_WORK = 2 ** 26;
