@@ -99,21 +99,7 @@ export class Requests {
       docId === task.docId ? [] : (this.#documents.find(docId) ?? this.#sources.find(docId) ?? []),
     );
     const prepare = (doc: SourceDocument) =>
-      prepareComplete(
-        model.layout,
-        doc,
-        {
-          offset,
-          multiline: task.multiline,
-          snippets: task.snippets,
-          copySources,
-          packages: task.packages,
-          folders: task.folders,
-          showLowConfidence: task.showLowConfidence,
-        },
-        message.sampling,
-        this.#syntax,
-      );
+      prepareComplete(model.layout, doc, { ...task, offset, copySources }, message.sampling, this.#syntax);
     this.#files.cursorAt(task.docId, task.offset);
     this.#parsing.whenParsed(message, [document], onReady, ([doc = document], waiting) => {
       this.#begin(message, prepare(doc), waiting.priority, model);
