@@ -9,7 +9,7 @@ import { commandLineCompletion, cursorOf, insertion, type Place } from './places
 import { ownServer } from './ownServer.ts';
 import { editorSuite, INVENTORY } from './suite.ts';
 
-const METHOD = '\n  /** Whether there is any of an article. */\n  has(id: string): boolean {\n    ';
+const METHOD = '\n  /** Whether an article is in stock. */\n  has(id: string): boolean {\n    ';
 
 const place = (anchor: string, text: string, after: string) => {
   const found = insertion(anchor, text, after);
