@@ -64,7 +64,7 @@ static void find_largest(const Attend *a, const Part *parts, int numParts, float
   }
 }
 
-/** As score_part, behind all parts of it. `out` is one of `parts`. */
+/** Adds up the values for one part. All parts of score_part must be done. `out` is one of `parts`. */
 static void share_part(const Attend *a, int part, int numParts, const float *scores, const Part *parts,
                        const Shares *out, AttendMemory *m) {
   const size_t from = a->item->numScores * part / numParts, to = a->item->numScores * (part + 1) / numParts;

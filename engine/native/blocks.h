@@ -17,7 +17,7 @@ typedef struct {
   int firstSpan, endSpan, numShared;
   int firstRow, endRow;
   int kvHead;
-  /** 64 for each query and block that its row sees; and where they begin if all items keep theirs. */
+  /** 64 for each query and block that its row sees. scoresAt: where they begin if all items keep their scores. */
   size_t numScores, scoresAt;
 } Item;
 
@@ -55,7 +55,7 @@ typedef struct {
 
 ALWAYS Walk walk_from_start(const Item *item) { return (Walk){item->firstSpan - 1, 0, 0}; }
 
-/** Leaves out blocks that no row sees: those are all new. Returns 0 at the end. */
+/** Finds the next block. Leaves out new blocks that no row sees. Returns 0 at the end. */
 static int walk_on(const Model *m, const Step *step, const Item *item, Walk *w, Seen *seen) {
   for (;; w->span++, w->next = item->numShared) {
     const int isShared = w->span < item->firstSpan;

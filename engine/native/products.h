@@ -136,7 +136,7 @@ ALWAYS void tile4(const Groups *groups, const Codes *x, int row, float *out, con
         const v64b low = (v64b)(both & 0x0f0f0f0f), high = (v64b)((both >> 4) & 0x0f0f0f0f);
         UNROLL for (int r = 0; r < R; r++) {
           const int8_t *at = codes[r] + step * i;
-          // With many rows there are sums enough without a second one for each.
+          // Many rows give enough independent sums. Then one for each row is enough.
           if (R < 8) {
             lows[r] = dot(lows[r], low, four(at));
             highs[r] = dot(highs[r], high, four(at + 4 * step));

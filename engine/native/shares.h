@@ -102,7 +102,7 @@ static const int8_t *values_of(const Attend *a, const Block *block) {
 /** Codes the probabilities of all queries that see a block: see share_block. */
 ALWAYS void list_codes(const Attend *a, const Seen *seen, const v16f valueScales[4], const float *scores,
                        const float *most, const float *largest, const Shares *out, CodeList *list, const int isFull) {
-  // All pointers are variables here, because stores could change what is in a struct.
+  // Local copies: the compiler must assume that a store changes the fields of a struct.
   const int G = a->model->heads / a->model->kvHeads, first = seen->firstRow - a->item->firstRow;
   const int end = seen->endRow - a->item->firstRow;
   uint64_t *const powers = out->powers;

@@ -220,7 +220,7 @@ ALWAYS v16f fma_f(v16f a, v16f b, v16f c) {
   memcpy(&c, &z, 64);
   return c;
 #else
-  // The product is exact. A sum that is not becomes the odd one of its two neighbours, so it rounds the right way.
+  // The product is exact. A sum that is not exact is rounded to odd, so the conversion to 32 bits rounds correctly.
   const v16d product = __builtin_convertvector(a, v16d) * __builtin_convertvector(b, v16d);
   const v16d other = __builtin_convertvector(c, v16d), sum = product + other, back = sum - product;
   const v16d rest = (product - (sum - back)) + (other - back);

@@ -23,7 +23,7 @@ export function ggufName(file: string): GgufName | null {
   return { model: oneLine(stem), part: Number(part), files: Array.from({ length: numParts }, (_, i) => name(i)) };
 }
 
-/** The name of the file beside it that kvasir.json is for a folder. For parts it is named by the first one. */
+/** Name of the manifest beside a GGUF file, as kvasir.json is in a folder. Parts use the name of the first part. */
 export function ggufManifest(file: string): string {
   return `${ggufName(file)?.files[0] ?? file}.kvasir.json`;
 }

@@ -81,7 +81,7 @@ export function balancedLength(
   return best;
 }
 
-/** The length of the longest beginning that leaves a pattern one that can be read, up to the same slash. */
+/** Length of the longest beginning of `text` with which the regular expression at the cursor can be read. */
 function lengthInPattern(head: string, text: string, rest: string): number {
   const [, , begun = ''] = IN_PATTERN.exec(head) ?? [];
   const reads = (added: string): boolean => {

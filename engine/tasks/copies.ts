@@ -5,13 +5,13 @@
 import { type CopiedFrom, headerAbove, isBlockEnd, isComment, placesOf } from '../text/copy/copiedLines.ts';
 import { areAlike, areOpposite, haveOtherTypes, isPreparation, nameIn, parametersIn } from './alike.ts';
 
-/** Words of a comment or line below which being equal says nothing. */
+/** A comment or line with fewer words may be equal by chance. */
 const MIN_WORDS = 3;
 /** Other files in which a comment is usual. */
 const MIN_FILES = 2;
 /** Lines that are a copy if they follow each other at one other place. */
 const MIN_RUN = 3;
-/** Words of a text between quotes from which on it is a sentence. */
+/** A text between quotes with so many words is a sentence. */
 const MIN_SENTENCE = 5;
 /** Methods that many classes have, each for its own members. */
 const USUAL = /^(__(?!init|new|post_init|call|enter|exit)\w+__|toString|toJSON|valueOf|inspect)$/;
@@ -37,7 +37,7 @@ export function isCopiedProse(line: string, texts: readonly string[], header: st
     ({ text, at }) => name === undefined || nameIn(headerAbove(text, at) ?? '') !== name,
   );
   const isHere = places.some(({ text }) => text === texts[0] || text === texts[1]);
-  // What several other files say is usual, as the terms of a license.
+  // A text that several other files share is usual, for example a license.
   return places.length > 0 && (isHere || new Set(places.map(({ text }) => text)).size < MIN_FILES);
 }
 
@@ -74,7 +74,7 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   const isOpposite = other !== undefined && areOpposite(header, other);
   if (other !== undefined && !isOpposite && !isUsual && areAlike(header, other)) return false;
   if (isOpposite && isPreparation(code, header)) return false;
-  // What must hold before something is done mostly does not hold before it is undone.
+  // A condition for doing something is mostly wrong for undoing it.
   if (code.length > 1 || (isOpposite && GUARD.test(line))) return true;
   if (wordsIn(line) < MIN_WORDS) return false;
   if (other !== undefined && haveOtherTypes(line, header, other)) return true;

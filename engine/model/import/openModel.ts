@@ -73,7 +73,7 @@ async function openFiles(modelDir: string, folder: ModelFiles): Promise<OpenMode
     const untied = planWeights(parsed, 'int8', false, 'rows').needed;
     for (const [name, shape] of untied)
       if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
-    // A folder may have other tensors. In a GGUF file one says that the model is not what the metadata say.
+    // A folder may have more tensors. In a GGUF file such a tensor means that the metadata describe another model.
     if (folder instanceof GgufModel) weights.refuseOthers(untied);
     if (!parsed.tied && !weights.has(HEAD))
       throw invalid(

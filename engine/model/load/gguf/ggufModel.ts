@@ -76,11 +76,12 @@ export class GgufModel {
     ropeFactors: Float32Array | null,
   ) {
     const count = fields.count('split.count', { least: 0, fallback: 0 }) || 1;
-    if (count !== parts.length)
+    if (count !== parts.length) {
+      const said = parts.length === 1 ? 'does not say that it is a part' : `says ${parts.length}`;
       throw invalid(
-        `${fields.file}: the model has ${count} parts, but the name ${parts.length === 1 ? 'does not say that it is a part' : `says ${parts.length}`}: ` +
-          'give the file its own name again.',
+        `${fields.file}: the model has ${count} parts, but the name ${said}: give the file its own name again.`,
       );
+    }
     const tensors = new Map(parts.flatMap((part) => [...part.tensors]));
     const config = ggufConfig(fields, tensors, ropeFactors);
     const { tokenizer, config: tokenizerConfig, generation } = ggufTokenizer(fields, config.vocab_size as number);
