@@ -1,6 +1,19 @@
 // Import directions (ARCHITECTURE.md, "Import rule"). A violation fails the tests.
 // The folders of the engine from top to bottom. A folder imports from itself and from folders below it only.
-const FOLDERS = ['cli', 'server', 'core', 'scheduler', 'tasks', 'facts', 'text', 'sequence', 'model', 'kv', 'protocol'];
+const FOLDERS = [
+  'cli',
+  'server',
+  'core',
+  'scheduler',
+  'tasks',
+  'facts',
+  'text',
+  'sequence',
+  'model',
+  'kv',
+  'download',
+  'protocol',
+];
 
 /** The same inside a folder: its folders from top to bottom. */
 const MODEL_FOLDERS = ['import', 'calibrate', 'native', 'runtime', 'graph', 'load'];
@@ -82,13 +95,19 @@ module.exports = {
       'A codec turns rows into bytes; it knows no cache.',
     ),
     ...TECHNIQUES.flatMap(behindRegistries),
+    never(
+      'download-knows-no-engine',
+      '^engine/(?!cli/|download/)',
+      '^engine/download/',
+      'Only the command line and the editor download.',
+    ),
     never('engine-is-editor-free', '^engine/', '^(src/|vscode$)', 'The engine runs without an editor.'),
     {
       name: 'src-sees-only-the-protocol',
       severity: 'error',
-      comment: 'The protocol is the whole contract.',
+      comment: 'The protocol is the whole contract. Downloads need no engine.',
       from: { path: '^src/' },
-      to: { path: '^engine/', pathNot: '^engine/protocol/' },
+      to: { path: '^engine/', pathNot: '^engine/(protocol|download)/' },
     },
     {
       name: 'only-native-loads-the-kernels',

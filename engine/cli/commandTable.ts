@@ -64,6 +64,7 @@ const COMMANDS = {
   summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
   eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' } },
   inspect: { model: { type: 'string' }, onnx: { type: 'boolean' }, json: { type: 'boolean' } },
+  download: { file: { type: 'string' }, revision: { type: 'string' }, json: { type: 'boolean' } },
 } as const satisfies Record<string, Options>;
 export const OPTIONS: Record<string, Options> = COMMANDS;
 type Command = keyof typeof COMMANDS;
@@ -97,8 +98,10 @@ const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Parti
     {
       chat: 'source file that the questions are about; may be given several times',
       demo: 'source file; default: a file of this project',
+      download: 'which file: its name, a format such as Q8_0, or safetensors',
     },
   ],
+  revision: ['REV', 'branch, tag or commit; default: main'],
   line: ['L', 'line of the cursor, from 1'],
   column: ['C', 'column of the cursor, from 1, as editors count'],
   'open-file': ['F', 'another open file to copy from; may be given several times, most important first'],
@@ -125,6 +128,7 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir generate (--prompt T | --ids I | --requests F)  continue raw text, without a chat template
   kvasir eval --text F [--kv NAMES]                      measure what lower precision costs on a text
   kvasir inspect [DIR | --model DIR]                     show what a model can do, or why it cannot run
+  kvasir download OWNER/NAME [--file F]                  download a model from the Hugging Face hub
 
 "kvasir help COMMAND" lists the options of a command.
 Exit status: 0 done, 1 failed, 2 wrong usage.

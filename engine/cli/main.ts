@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { chat } from './chatCommand.ts';
 import { complete } from './completeCommand.ts';
 import { demo } from './demoCommand.ts';
+import { download } from './downloadCommand.ts';
 import { evaluate } from './evalCommand.ts';
 import { whyNot } from './cliFiles.ts';
 import { generate } from './generateCommand.ts';
@@ -24,6 +25,7 @@ const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = {
   generate,
   eval: evaluate,
   inspect,
+  download,
 };
 
 async function main(argv: string[]): Promise<number> {

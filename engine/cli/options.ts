@@ -28,7 +28,7 @@ export function parseCommandLine(command: string, args: string[]): CommandLine {
     throw new UsageError(`${command}: ${bare ? `${bare} needs a value` : message.split('. ')[0]}`);
   }
   const { positionals, values, tokens } = parsed;
-  const wanted = command === 'summarize' || command === 'inspect' ? 1 : 0;
+  const wanted = ['summarize', 'inspect', 'download'].includes(command) ? 1 : 0;
   if (positionals.length > wanted)
     throw new UsageError(
       `${command}: unexpected argument "${positionals[wanted]}"${command === 'chat' ? '; use --message for a question' : ''}`,
@@ -152,14 +152,14 @@ function builtInModelDir(): string {
   return join(__dirname, '..', 'model');
 }
 
-/** @throws RequestError for the name of a model on the Hugging Face hub, because nothing is downloaded */
+/** @throws RequestError for the name of a model on the Hugging Face hub, because nothing is downloaded unasked */
 export function modelDirOf(given: string | undefined): string {
   if (given === '') throw new UsageError('the model folder is empty; leave it out for the built-in model');
   if (given !== undefined && !existsSync(given) && /^[\w.-]+\/[\w.-]+$/.test(given))
     throw new RequestError(
       'badRequest',
-      `${given}: no such folder. To use a model of the Hugging Face hub, run \`hf download ${given}\` ` +
-        '(pip install -U huggingface_hub) and name the folder that it prints.',
+      `${given}: no such folder. To use a model of the Hugging Face hub, run \`kvasir download ${given}\` ` +
+        'and name what it prints.',
     );
   return given ?? builtInModelDir();
 }

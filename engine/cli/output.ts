@@ -54,16 +54,17 @@ export function table(rows: string[][]): string {
 /** Time between two progress lines. */
 const MIN_PROGRESS_MS = 5000;
 
-/** Passes on at most one text every five seconds, the first one not before `firstMs`. */
+/** Passes on at most one text every `everyMs`, the first one not before `firstMs`. */
 export function paced(
   tell: (text: string) => void,
   clock: () => number = () => performance.now(),
   firstMs = Number.NEGATIVE_INFINITY,
+  everyMs = MIN_PROGRESS_MS,
 ): (text: string) => void {
   let next = firstMs;
   return (text) => {
     if (clock() < next) return;
-    next = clock() + MIN_PROGRESS_MS;
+    next = clock() + everyMs;
     tell(text);
   };
 }

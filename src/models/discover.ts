@@ -4,6 +4,7 @@
  */
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import path from 'node:path';
+import { expandHome, hubFolder, type Machine } from '../../engine/download/hubCache.ts';
 import { ggufName } from '../../engine/protocol/ggufName.ts';
 import { oneLine } from '../../engine/protocol/oneLine.ts';
 
@@ -13,11 +14,6 @@ export interface FoundModel {
   /** For display, in one line: "Qwen/Qwen3-0.6B", or the name of the folder or file. */
   name: string;
   source: 'huggingFace' | 'folder';
-}
-
-export interface Machine {
-  env: Readonly<Record<string, string | undefined>>;
-  home: string;
 }
 
 /** A cache can hold hundreds of repositories. The newest are the most likely choice. */
@@ -41,14 +37,6 @@ export function findModels(folders: readonly string[], machine: Machine): FoundM
     .slice(0, MAX_MODELS);
 }
 
-/** Where huggingface_hub keeps its files, by its own environment variables. */
-export function hubFolder({ env, home }: Machine): string {
-  const given = env.HF_HUB_CACHE || env.HUGGINGFACE_HUB_CACHE;
-  if (given) return expandHome(given, home);
-  const root = env.HF_HOME || path.join(env.XDG_CACHE_HOME || path.join(home, '.cache'), 'huggingface');
-  return path.join(expandHome(root, home), 'hub');
-}
-
 /** "Qwen/Qwen3-0.6B" for a folder of any Hugging Face cache; undefined for any other folder. */
 export function repositoryName(modelDir: string): string | undefined {
   const [repository = '', snapshots] = path.resolve(modelDir).split(path.sep).slice(-3);
@@ -58,10 +46,6 @@ export function repositoryName(modelDir: string): string | undefined {
 /** The name of a model folder or file that is shown, in one line. */
 export function folderName(modelDir: string): string {
   return ggufName(path.basename(modelDir))?.model ?? repositoryName(modelDir) ?? oneLine(path.basename(modelDir));
-}
-
-export function expandHome(folder: string, home: string): string {
-  return folder === '~' || /^~[/\\]/.test(folder) ? path.join(home, folder.slice(1)) : folder;
 }
 
 /** `models--Qwen--Qwen3-0.6B` */

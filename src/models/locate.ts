@@ -8,7 +8,8 @@ import path from 'node:path';
 import { ggufManifest } from '../../engine/protocol/ggufName.ts';
 import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
-import { expandHome, folderName } from './discover.ts';
+import { expandHome } from '../../engine/download/hubCache.ts';
+import { folderName } from './discover.ts';
 
 export interface ModelLocation {
   /** A folder, or a GGUF file. */

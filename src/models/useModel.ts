@@ -8,7 +8,8 @@ import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { withoutLinks } from '../client/failure.ts';
-import { expandHome, folderName } from './discover.ts';
+import { expandHome } from '../../engine/download/hubCache.ts';
+import { folderName } from './discover.ts';
 import { describeModel } from './locate.ts';
 
 /** Writes `kvasir.model` (empty is the built-in model) and loads it. If that fails, offers the former one. */

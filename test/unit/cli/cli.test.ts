@@ -345,7 +345,7 @@ describe('the program', () => {
     for (const [args, message] of [
       [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
       [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
-      [['inspect', 'Qwen/Qwen3-0.6B'], 'run `hf download Qwen/Qwen3-0.6B`'],
+      [['inspect', 'Qwen/Qwen3-0.6B'], 'run `kvasir download Qwen/Qwen3-0.6B`'],
       [
         ['inspect', hub],
         `models--Q--X is a repository of the Hugging Face cache. Choose the model folder in it: ${snapshot}.`,

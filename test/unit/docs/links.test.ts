@@ -72,7 +72,7 @@ test.each(Object.entries(MAX_WORDS))('%s has at most %i words', (file, most) => 
 });
 
 test('there is one page for each topic', () => {
-  const topics = ['compression', 'eviction', 'long-contexts', 'performance', 'quality', 'usage'];
+  const topics = ['compression', 'eviction', 'long-contexts', 'models', 'performance', 'quality', 'usage'];
   expect(PAGES).toEqual(topics.map((topic) => `docs/${topic}.md`));
 });
 

@@ -5,7 +5,8 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { findModels, hubFolder, repositoryName } from '../../../../src/models/discover.ts';
+import { hubFolder } from '../../../../engine/download/hubCache.ts';
+import { findModels, repositoryName } from '../../../../src/models/discover.ts';
 
 let home: string;
 beforeEach(() => {

@@ -15,7 +15,8 @@ import {
   describeRefused,
   formatParameters,
 } from '../../../../src/models/modelItems.ts';
-import { fetchCommand, OPEN_MODELS, recommend } from '../../../../src/models/recommend.ts';
+import { fetchCommand, recommend } from '../../../../src/models/recommend.ts';
+import { KNOWN_MODELS } from '../../../../engine/download/knownModels.ts';
 import { english, portuguese, t } from '../../../support/editor/translate.ts';
 
 /** The values of each repository's config.json. */
@@ -86,7 +87,7 @@ const CONFIGS: Record<string, Record<string, unknown>> = {
 };
 
 describe('the table', () => {
-  it.each(OPEN_MODELS)('$id has the sizes that the engine computes for it', (model) => {
+  it.each(KNOWN_MODELS)('$id has the sizes that the engine computes for it', (model) => {
     const config = parseConfig({ rope_theta: 1e6, ...CONFIGS[model.id] });
     // The resident size that `inspect` reports.
     const resident = (precision: 'int8' | 'int4') => {
@@ -139,7 +140,7 @@ test('the README has the memory figures of the list', () => {
     );
   expect(rows.length).toBeGreaterThan(0);
   for (const [name, , int8, int4] of rows) {
-    const { residentBytes, cacheBytes } = OPEN_MODELS.find(({ id }) => id === `Qwen/${name}`)!;
+    const { residentBytes, cacheBytes } = KNOWN_MODELS.find(({ id }) => id === `Qwen/${name}`)!;
     const needed = (['int8', 'int4'] as const).map(
       (precision) => `${((residentBytes[precision] + cacheBytes) / 1e9).toFixed(1)} GB`,
     );
@@ -162,7 +163,7 @@ describe('a machine', () => {
     ]);
   });
   it('of 32 GB that reads 100 GB/s gets all models', () => {
-    expect(ids(32e9, 100e9)).toHaveLength(OPEN_MODELS.length);
+    expect(ids(32e9, 100e9)).toHaveLength(KNOWN_MODELS.length);
   });
   it('with much but slow memory gets only models that are fast enough', () => {
     expect(ids(32e9, 8e9)).toEqual(['Qwen2.5-Coder-0.5B-Instruct', 'Qwen3-0.6B']);

@@ -1,0 +1,254 @@
+/**
+ * The Hugging Face hub as HTTP: the commit and the files of a repository, and the bytes of one file. Sends the access
+ * token to the hub's own origin only. Does not write files or try again.
+ *
+ * Its own instead of @huggingface/hub: that takes tokens of one form only, follows redirects by itself, and needs two
+ * packages more for two GET requests.
+ */
+import { DownloadError } from './problem.ts';
+
+export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
+
+export interface HubOptions {
+  /** `HF_ENDPOINT`; empty or left out: huggingface.co. May have a path. */
+  endpoint?: string;
+  token?: string;
+  fetch: Fetch;
+}
+
+export interface HubFile {
+  /** With `/`, inside the repository. */
+  path: string;
+  size: number;
+  /** Hexadecimal SHA-256 of the file, or the SHA-1 of its git blob. */
+  hash: string;
+  algorithm: 'sha256' | 'gitSha1';
+}
+
+export interface Listing {
+  repository: string;
+  /** The commit that the revision named. */
+  commit: string;
+  files: HubFile[];
+}
+
+/** The repository of a revision, or one file of it. */
+interface Place {
+  repository: string;
+  file?: string;
+}
+
+const HUGGING_FACE = 'https://huggingface.co';
+const MAX_REDIRECTS = 8;
+/** Pages of a listing. A page has up to a thousand files. */
+const MAX_PAGES = 20;
+const MAX_LISTING_BYTES = 32e6;
+/** Time for the head of an answer, and between two parts of its body. */
+export const MAX_SILENCE_MS = 60_000;
+
+export class Hub {
+  readonly endpoint: URL;
+  readonly #token: string;
+  readonly #fetch: Fetch;
+
+  /** @throws DownloadError */
+  constructor({ endpoint, token, fetch }: HubOptions) {
+    this.endpoint = endpointOf(endpoint || HUGGING_FACE);
+    this.#token = token ?? '';
+    this.#fetch = fetch;
+  }
+
+  get host(): string {
+    return this.endpoint.host;
+  }
+
+  /** The page of a repository, for a browser. */
+  pageOf(repository: string): string {
+    return this.#url(repository);
+  }
+
+  /** @throws DownloadError */
+  async list(repository: string, revision: string, signal?: AbortSignal): Promise<Listing> {
+    if (!isRepository(repository)) throw new DownloadError({ kind: 'badName', name: repository });
+    const place = { repository };
+    const about = this.#url('api/models', repository, 'revision', encodeURIComponent(revision));
+    const commit = ((await this.#json(about, place, signal)).value as { sha?: unknown } | null)?.sha;
+    if (typeof commit !== 'string' || !/^[0-9a-f]{40}$/.test(commit)) throw this.#bad('no commit');
+    const files: HubFile[] = [];
+    let url: string | undefined = `${this.#url('api/models', repository, 'tree', commit)}?recursive=true`;
+    for (let page = 0; url !== undefined; page++) {
+      if (page === MAX_PAGES) throw this.#bad('too many files');
+      const { value, next } = await this.#json(url, place, signal);
+      if (!Array.isArray(value)) throw this.#bad('no list of files');
+      for (const entry of value as unknown[]) {
+        const file = fileOf(entry);
+        if (file) files.push(file);
+      }
+      url = next;
+    }
+    return { repository, commit, files };
+  }
+
+  /**
+   * The bytes of a file from `from` on: status 200, 206 or 416. `resolve` is asked each time, because the addresses that
+   * it redirects to expire. `etag`: what the answer with the first part had; the rest is sent only if it is the same.
+   * @throws DownloadError
+   */
+  async open(
+    { repository, commit }: { repository: string; commit: string },
+    file: HubFile,
+    from: number,
+    etag: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const url = this.#url(repository, 'resolve', commit, file.path.split('/').map(encodeURIComponent).join('/'));
+    const range = { range: `bytes=${from}-`, ...(etag ? { 'if-range': etag } : {}) };
+    return this.#get(url, { repository, file: file.path }, { ...(from > 0 ? range : {}) }, signal, [416]);
+  }
+
+  async #json(url: string, place: Place, signal?: AbortSignal): Promise<{ value: unknown; next: string | undefined }> {
+    const response = await this.#get(url, place, { accept: 'application/json' }, signal);
+    const text = await textOf(response, MAX_LISTING_BYTES).catch((error: unknown) => {
+      signal?.throwIfAborted();
+      throw new DownloadError({ kind: 'unreachable', host: this.host, reason: networkReason(error) });
+    });
+    const [, link] = /<([^>]*)>\s*;\s*rel="?next"?/.exec(response.headers.get('link') ?? '') ?? [];
+    // The next page of a mirror may be named by an address of the hub itself. Only its query is new.
+    const next = link === undefined ? undefined : `${url.split('?')[0]}${new URL(link, url).search}`;
+    try {
+      return { value: JSON.parse(text) as unknown, next };
+    } catch {
+      throw this.#bad('no JSON');
+    }
+  }
+
+  /** Follows redirects by itself, so that no other origin gets the token. */
+  async #get(
+    url: string,
+    place: Place,
+    headers: Record<string, string>,
+    signal?: AbortSignal,
+    alsoFine: readonly number[] = [],
+  ): Promise<Response> {
+    let at = new URL(url);
+    for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
+      const isHub = at.origin === this.endpoint.origin;
+      const response = await this.#send(at, { ...headers, ...(isHub ? this.#authorization() : {}) }, signal);
+      if (response.ok || alsoFine.includes(response.status)) return response;
+      const location = response.headers.get('location');
+      if (response.status >= 300 && response.status < 400 && location !== null) {
+        await response.body?.cancel();
+        at = new URL(location, at);
+        if (!/^https?:$/.test(at.protocol)) throw this.#bad('a redirect to another protocol');
+        if (this.endpoint.protocol === 'https:' && at.protocol === 'http:') throw this.#bad('an unencrypted redirect');
+        continue;
+      }
+      await response.body?.cancel();
+      throw this.#refusal(response, at, place, isHub);
+    }
+    throw this.#bad('too many redirects');
+  }
+
+  async #send(url: URL, headers: Record<string, string>, signal?: AbortSignal): Promise<Response> {
+    const silence = new AbortController();
+    const timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
+    try {
+      return await this.#fetch(url.href, {
+        // Ranges count the bytes of the file itself.
+        headers: { 'accept-encoding': 'identity', ...headers },
+        redirect: 'manual',
+        cache: 'no-store',
+        signal: signal ? AbortSignal.any([signal, silence.signal]) : silence.signal,
+      });
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw new DownloadError({
+        kind: 'unreachable',
+        host: url.host,
+        reason: silence.signal.aborted ? 'ETIMEDOUT' : networkReason(error),
+      });
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  #refusal(response: Response, at: URL, { repository, file }: Place, isHub: boolean): DownloadError {
+    const { status } = response;
+    const code = response.headers.get('x-error-code') ?? '';
+    // An address that the hub has signed expires; the next one may work.
+    if (status === 429 || status >= 500 || (!isHub && (status === 403 || status === 401)))
+      return new DownloadError({ kind: 'busy', host: at.host, status });
+    const hasToken = this.#token !== '';
+    // The hub answers 401 for a repository that does not exist, unless there is a token.
+    if (code === 'RepoNotFound' && (status === 404 || hasToken))
+      return new DownloadError({ kind: 'notFound', repository, host: at.host });
+    if (status === 401 || status === 403)
+      return new DownloadError({ kind: 'gated', repository, host: at.host, hasToken });
+    if (status !== 404) return new DownloadError({ kind: 'status', host: at.host, status });
+    return file === undefined
+      ? new DownloadError({ kind: 'notFound', repository, host: at.host })
+      : new DownloadError({ kind: 'fileNotFound', file, repository });
+  }
+
+  #authorization(): Record<string, string> {
+    return this.#token ? { authorization: `Bearer ${this.#token}` } : {};
+  }
+
+  #url(...parts: string[]): string {
+    return [this.endpoint.href.replace(/\/+$/, ''), ...parts].join('/');
+  }
+
+  #bad(reason: string): DownloadError {
+    return new DownloadError({ kind: 'badListing', host: this.host, reason });
+  }
+}
+
+/** "owner/name" */
+function isRepository(name: string): boolean {
+  return (
+    /^[\w.-]{1,96}\/[\w.-]{1,96}$/.test(name) && !name.split('/').some((part) => /^\.+$|--|\.\.|\.git$/.test(part))
+  );
+}
+
+function endpointOf(endpoint: string): URL {
+  const url = URL.canParse(endpoint) ? new URL(endpoint) : null;
+  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username)
+    throw new DownloadError({ kind: 'badEndpoint', endpoint });
+  return url;
+}
+
+/** An entry of a listing; undefined for a folder, and for anything whose name or hash cannot be relied on. */
+function fileOf(entry: unknown): HubFile | undefined {
+  const { type, path, size, oid, lfs } = entry as Record<string, unknown> & { lfs?: { oid?: unknown; size?: unknown } };
+  if (type !== 'file' || typeof path !== 'string' || !isInside(path)) return undefined;
+  const large = lfs && typeof lfs === 'object' ? lfs : undefined;
+  const [hash, bytes] = large ? [large.oid, large.size] : [oid, size];
+  const length = large ? 64 : 40;
+  if (typeof hash !== 'string' || hash.length !== length || !/^[0-9a-f]+$/.test(hash)) return undefined;
+  if (!Number.isSafeInteger(bytes) || (bytes as number) < 0) return undefined;
+  return { path, size: bytes as number, hash, algorithm: large ? 'sha256' : 'gitSha1' };
+}
+
+/** Whether the path stays in its repository on every platform. */
+function isInside(path: string): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are refused
+  return path.split('/').every((part) => part !== '' && !/^\.+$|[\\:*?"<>|\u0000-\u001f]|[. ]$/.test(part));
+}
+
+async function textOf(response: Response, maxBytes: number): Promise<string> {
+  const parts: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const part of response.body ?? []) {
+    bytes += part.length;
+    if (bytes > maxBytes) throw new Error('the answer is too long');
+    parts.push(part);
+  }
+  return Buffer.concat(parts).toString('utf8');
+}
+
+/** The code of the network error that `fetch` wraps, or its message. */
+function networkReason(error: unknown): string {
+  const { cause } = error as { cause?: { code?: unknown; message?: unknown } };
+  const { code, message } = cause ?? (error as { code?: unknown; message?: unknown });
+  return String(typeof code === 'string' ? code : (message ?? error)).slice(0, 200);
+}
