@@ -159,13 +159,13 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
     {
       id: 'folder',
       label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`,
-      detail: vscode.l10n.t('Qwen2, Qwen3 or Llama: config.json, tokenizer.json and *.safetensors'),
+      detail: vscode.l10n.t('config.json, tokenizer.json and *.safetensors'),
       run: () => browseForModel('folder', host, settings),
     },
     {
       id: 'file',
       label: `$(file) ${vscode.l10n.t('Choose a GGUF file…')}`,
-      detail: vscode.l10n.t('Qwen2, Qwen3 or Llama in one file, or in parts'),
+      detail: vscode.l10n.t('A model in one file, or in parts'),
       run: () => browseForModel('file', host, settings),
     },
     ...(larger.length ? [separator(vscode.l10n.t('larger, to download'))] : []),

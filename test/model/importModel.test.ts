@@ -382,13 +382,13 @@ describe('8-bit weights', () => {
         bytes.buffer.slice(bytes.byteOffset + scales!.offset, bytes.byteOffset + scales!.offset + scales!.length),
       );
       let column = 0;
-      for (const { tensor, rows, factor } of sources) {
+      for (const { tensor, rows, factors } of sources) {
         const codes = new Int8Array(stored.get(tensor)!.bytes);
         const rowScales = new Float32Array(Uint8Array.from(stored.get(`${tensor}_scale`)!.bytes).buffer);
         for (let r = 0; r < rows; r++, column++) {
           for (let i = 0; i < width; i++, numCodes++)
             if (columns[i * weight.dims[1]! + column] !== codes[r * width + i]) expect.fail(`${tensor}[${r}, ${i}]`);
-          expect(Math.abs(columnScales[column]! / (rowScales[r]! * factor) - 1)).toBeLessThan(2 ** -22);
+          expect(Math.abs(columnScales[column]! / (rowScales[r]! * factors[0]!) - 1)).toBeLessThan(2 ** -22);
         }
       }
     }

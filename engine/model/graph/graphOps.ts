@@ -5,7 +5,8 @@
 import { BLOCK } from '../load/quantise.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
 import type { Attribute, OnnxWriter } from './onnxWriter.ts';
-import { linearBits, type WeightPlan } from '../load/weightPlan.ts';
+import { linearBits } from '../load/planItems.ts';
+import type { WeightPlan } from '../load/weightPlan.ts';
 
 export const MS = 'com.microsoft';
 

@@ -121,7 +121,7 @@ class StepGraph {
 
   /** The attention of layer l on #x: [T, numHeads * headSize]. */
   #attend(l: number): string {
-    const { qkvBias, qkNorm, numHeads, kvHeads, headSize } = this.#config;
+    const { qkvBias, qkNorm, numHeads, kvHeads, headSize, rope } = this.#config;
     const ops = this.#ops;
     const bias = qkvBias ? (this.#attention.isBiased(l) ? `l${l}.qvBias` : `l${l}.qkvBias`) : undefined;
     const projected = this.#cropped(ops.linear(this.#x, `l${l}.qkv`, bias));
@@ -140,7 +140,9 @@ class StepGraph {
       });
       qk = this.#op('Mul', [normed, this.#weight(`l${l}.qkNorm`)]);
     }
-    const rotated = this.#op('RotaryEmbedding', [qk, this.#firstRow, this.#cos, this.#sin], {}, MS);
+    const rotated = rope.unrotated?.includes(l)
+      ? qk
+      : this.#op('RotaryEmbedding', [qk, this.#firstRow, this.#cos, this.#sin], {}, MS);
     const [q, k] = ops.pair('Split', [rotated, ops.ints(numHeads, kvHeads)], { axis: 1 });
     return this.#attention.attend(q, k, v, l);
   }

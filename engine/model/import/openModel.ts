@@ -59,7 +59,7 @@ async function openFiles(modelDir: string, folder: ModelFiles): Promise<OpenMode
       'tokenizer.json is missing. A model needs this file in the Hugging Face tokenizers format: ' +
         'download it, or make it with transformers (AutoTokenizer.from_pretrained, then save_pretrained).',
     );
-  const weights = await Weights.open(folder);
+  const weights = await Weights.open(folder, parsed);
   try {
     const hash = createHash('sha256').update(`kvasir ${FORMAT}|`);
     for (const name of JSON_FILES) {

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { keyBiasMatrix } from './keyBias.ts';
 import { GROUP, packBlocks4, packRows8 } from './packedWeights.ts';
+import { type LinearItem, linearBits, type PlanItem } from './planItems.ts';
 import {
   BLOCK,
   numBlocks,
@@ -16,11 +17,18 @@ import {
   rowScales,
 } from './quantise.ts';
 import { type Weights, rowsPerRead } from './weights.ts';
-import { EMBEDDING, type LinearItem, linearBits, type PlanItem, type WeightPlan } from './weightPlan.ts';
+import { EMBEDDING, type WeightPlan } from './weightPlan.ts';
 
-function multiply(values: Float32Array, factor: number): void {
-  for (let i = 0; i < values.length; i++) values[i]! *= factor;
+/** Multiplies rows of `width` numbers, the first of which is row `first` of its tensor (see RowSource). */
+function multiply(values: Float32Array, width: number, factors: readonly number[], first: number): void {
+  if (factors.length === 1 && factors[0] === 1) return;
+  for (let r = 0; r * width < values.length; r++) {
+    const factor = factors[(first + r) % factors.length]!;
+    for (let i = r * width; i < (r + 1) * width; i++) values[i]! *= factor;
+  }
 }
+
+type Scale = (values: Float32Array, n: number) => void;
 
 class Conversion {
   private readonly weights: Weights;
@@ -89,15 +97,20 @@ class Conversion {
     }
   }
 
-  /** Reads the rows of all sources in parts. `row`: of the layer, the first of the part. */
+  /**
+   * Reads the rows of all sources in parts. `row`: of the layer, the first of the part. `scale` multiplies `n` numbers
+   * of each row with the factors of the rows.
+   */
   private async eachRows(
     { width, sources }: LinearItem,
-    use: (part: Float32Array, row: number, count: number, factor: number) => Promise<void> | void,
+    use: (part: Float32Array, row: number, count: number, scale: Scale) => Promise<void> | void,
   ): Promise<void> {
     let start = 0;
-    for (const { tensor, rows, factor } of sources) {
+    for (const { tensor, rows, factors } of sources) {
       const before = start;
-      await this.eachPart(tensor, rows, width, (part, first, count) => use(part, before + first, count, factor));
+      await this.eachPart(tensor, rows, width, (part, first, count) =>
+        use(part, before + first, count, (values, n) => multiply(values, n, factors, first)),
+      );
       start += rows;
     }
   }
@@ -107,11 +120,11 @@ class Conversion {
     const [groups, vectors] = weight.dims as [number, number];
     const codes = new Int8Array(weight.length);
     const allScales = new Float32Array(groups * GROUP);
-    await this.eachRows(item, (part, row, count, factor) => {
+    await this.eachRows(item, (part, row, count, scale) => {
       const partScales = allScales.subarray(row, row + count);
       rowScales(part, count, width, partScales);
       packRows8(part, count, width, partScales, codes, 4 * vectors, row);
-      multiply(partScales, factor);
+      scale(partScales, 1);
     });
     await this.write(codes, weight.offset);
     await this.write(allScales, scales!.offset);
@@ -122,11 +135,11 @@ class Conversion {
     const blocks = numBlocks(width);
     const codes = new Uint8Array(weight.length);
     const allScales = new Float32Array(scales!.length / 4);
-    await this.eachRows(item, (part, row, count, factor) => {
+    await this.eachRows(item, (part, row, count, scale) => {
       const partCodes = new Uint8Array((count * blocks * BLOCK) / 2);
       const partScales = new Float32Array(count * blocks);
       quantiseBlocks4(part, count, width, partCodes, partScales);
-      multiply(partScales, factor);
+      scale(partScales, blocks);
       packBlocks4(partCodes, partScales, count, blocks, codes, allScales, row);
     });
     await this.write(codes, weight.offset);
@@ -138,11 +151,11 @@ class Conversion {
     const numColumns = weight.dims[1]!;
     const columns = new Int8Array(width * numColumns);
     const columnScales = new Float32Array(numColumns);
-    await this.eachRows(item, (part, column, count, factor) => {
+    await this.eachRows(item, (part, column, count, scale) => {
       const partScales = columnScales.subarray(column, column + count);
       rowScales(part, count, width, partScales);
       quantiseToColumns(part, count, width, partScales, columns, numColumns, column);
-      multiply(partScales, factor);
+      scale(partScales, 1);
     });
     await this.write(columns, weight.offset);
     await this.write(columnScales, scales!.offset);
@@ -154,19 +167,19 @@ class Conversion {
     const bytesPerRow = blocks * weight.dims[2]!;
     const quantise = linearBits(weight) === 4 ? quantiseBlocks4 : quantiseBlocks8;
     const allScales = new Float32Array(scales!.length / 4);
-    await this.eachRows(item, (part, row, count, factor) => {
+    await this.eachRows(item, (part, row, count, scale) => {
       const codes = new Uint8Array(count * bytesPerRow);
       const partScales = allScales.subarray(row * blocks, (row + count) * blocks);
       quantise(part, count, width, codes, partScales);
-      multiply(partScales, factor);
+      scale(partScales, blocks);
       return this.write(codes, weight.offset + row * bytesPerRow);
     });
     await this.write(allScales, scales!.offset);
   }
 
   private linearFloat(item: LinearItem): Promise<void> {
-    return this.eachRows(item, (part, row, _, factor) => {
-      if (factor !== 1) multiply(part, factor);
+    return this.eachRows(item, (part, row, _, scale) => {
+      scale(part, item.width);
       return this.write(part, item.weight.offset + row * item.width * 4);
     });
   }
@@ -175,14 +188,19 @@ class Conversion {
     width,
     rows,
     tensor,
+    factor,
     weight,
     scales,
   }: Extract<PlanItem, { kind: 'embedding' }>): Promise<void> {
     await this.eachPart(tensor, rows, width, async (part, first, count) => {
-      if (!scales) return this.write(part, weight.offset + first * width * 4);
+      if (!scales) {
+        multiply(part, width, [factor], first);
+        return this.write(part, weight.offset + first * width * 4);
+      }
       const partScales = new Float32Array(count);
       const codes = new Int16Array(part.length);
       quantiseRows16(part, count, width, partScales, codes);
+      multiply(partScales, 1, [factor], first);
       await this.write(codes, weight.offset + first * width * 2);
       await this.write(partScales, scales.offset + first * 4);
     });

@@ -16,7 +16,11 @@ function hasKeyBias(config: ModelConfig): boolean {
 
 /** All layers that can have a large key bias. */
 export function keyBiasLayers(config: ModelConfig): number[] {
-  return hasKeyBias(config) ? Array.from({ length: config.numLayers }, (_, l) => l) : [];
+  const { numLayers, rope } = config;
+  // The bias is added back rotated.
+  return hasKeyBias(config)
+    ? Array.from({ length: numLayers }, (_, l) => l).filter((l) => !rope.unrotated?.includes(l))
+    : [];
 }
 
 /**

@@ -9,9 +9,9 @@ import { BLOCK, clamp, numBlocks, ROUND } from './quantise.ts';
 export const GROUP = 16;
 const WIDTH_MULTIPLE = 16;
 
-/** Whether the native kernels can compute a model of this shape: they take four numbers of a head at a time. */
-export function fitsKernels({ headSize }: Pick<ModelConfig, 'headSize'>): boolean {
-  return headSize % 4 === 0;
+/** Whether the native kernels can compute a model: they take four numbers of a head at a time, and rotate all layers. */
+export function fitsKernels({ headSize, rope }: Pick<ModelConfig, 'headSize' | 'rope'>): boolean {
+  return headSize % 4 === 0 && rope.unrotated === undefined;
 }
 
 /** Outputs with those that fill the last group. */

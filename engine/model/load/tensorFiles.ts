@@ -9,10 +9,8 @@ export interface OwnedTensor {
   readonly info: TensorInfo;
   /** Four codes of a row are an int32, the first one in its low byte, each with 128 added to it. */
   readonly packed?: boolean;
-  /**
-   * Rows of a head that stand as 0, h, 1, h + 1, ... in the file, where h is half of this number. 0: rows stand in order.
-   */
-  readonly interleaved?: number;
+  /** The rows of each head stand in another order: row r of a head is row order[r] in the file. */
+  readonly order?: readonly number[];
 }
 
 /** Each file stays open. */

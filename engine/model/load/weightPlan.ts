@@ -3,69 +3,11 @@
  * are made from. Maps the names of Hugging Face to those of the weight file. Reads no weights.
  */
 import type { Precision } from '../../protocol/tasks.ts';
+import type { LinearItem, PlanItem, RowSource, StoredTensor, VectorSource } from './planItems.ts';
 import { BLOCK, numBlocks, type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
 import { packedDims4, packedDims8, paddedRows } from './packedWeights.ts';
 import type { ModelConfig } from './hfConfig.ts';
 import { keyBiasLayers } from './keyBias.ts';
-
-/** A tensor of the weight file. */
-export interface StoredTensor {
-  readonly name: string;
-  readonly type: 'uint8' | 'int8' | 'int16' | 'float32';
-  readonly dims: readonly number[];
-  /** Bytes from the start of the file. */
-  readonly offset: number;
-  readonly length: number;
-}
-
-/** Consecutive output rows of a fused linear layer, taken from one [rows, width] tensor and multiplied by `factor`. */
-interface RowSource {
-  readonly tensor: string;
-  readonly rows: number;
-  readonly factor: number;
-}
-
-/** Consecutive entries of a vector: `repeat` copies of `tensor` times `factor`. Zeros if `tensor` is null. */
-interface VectorSource {
-  readonly tensor: string | null;
-  readonly length: number;
-  readonly factor: number;
-  readonly repeat: number;
-}
-
-/**
- * A linear layer with R = the sum of the rows of its sources. Its stored weights, by form:
- * int8: [width, R], and scales [R].
- * blocks8, blocks4: [R, numBlocks, BLOCK] or [R, numBlocks, BLOCK / 2], and scales [R * numBlocks].
- * float32: [R, width].
- * packed8, packed4: see packRows8 and packBlocks4.
- */
-export interface LinearItem {
-  readonly kind: 'linear';
-  readonly form: Form;
-  readonly width: number;
-  readonly sources: readonly RowSource[];
-  readonly weight: StoredTensor;
-  readonly scales: StoredTensor | null;
-}
-
-/**
- * How stored tensors are made.
- * embedding: int16 [rows, width] and scales [rows, 1] in int8 and int4, [rows, width] in float32.
- * keyBias: see keyBiasMatrix.
- */
-export type PlanItem =
-  | LinearItem
-  | {
-      readonly kind: 'embedding';
-      readonly width: number;
-      readonly rows: number;
-      readonly tensor: string;
-      readonly weight: StoredTensor;
-      readonly scales: StoredTensor | null;
-    }
-  | { readonly kind: 'vector'; readonly sources: readonly VectorSource[]; readonly weight: StoredTensor }
-  | { readonly kind: 'keyBias'; readonly tensor: string; readonly weight: StoredTensor };
 
 export interface WeightPlan {
   readonly precision: Precision;
@@ -82,11 +24,6 @@ export interface WeightPlan {
   readonly parameters: number;
   /** Every tensor that is read, with the shape that it must have. Scales of 8-bit tensors are not listed. */
   readonly needed: ReadonlyMap<string, readonly number[]>;
-}
-
-/** Bits per weight of a layer that is stored in blocks. */
-export function linearBits({ dims }: StoredTensor): 4 | 8 {
-  return dims[2] === BLOCK ? 8 : 4;
 }
 
 export const EMBEDDING = 'model.embed_tokens.weight';
@@ -109,7 +46,8 @@ export function planWeights(
   return new WeightPlanner(config, precision, products, biased).plan(tied);
 }
 
-const plain = (tensor: string, length: number): VectorSource => ({ tensor, length, factor: 1, repeat: 1 });
+const plain = (tensor: string, length: number, factor = 1): VectorSource => ({ tensor, length, factor, repeat: 1 });
+const whole = (tensor: string, rows: number, factor = 1): RowSource => ({ tensor, rows, factors: [factor] });
 
 class WeightPlanner {
   readonly #config: ModelConfig;
@@ -159,30 +97,45 @@ class WeightPlanner {
    * from the file, and only the rows in use take memory. So its rows may have 16 bits (see quantiseRows16).
    */
   #embedding(): StoredTensor {
-    const { vocabSize, hiddenSize } = this.#config;
+    const { vocabSize, hiddenSize, factors } = this.#config;
     const coded = this.#precision !== 'float32';
     this.#needed.set(EMBEDDING, [vocabSize, hiddenSize]);
     const weight = this.#store('embedding', coded ? 'int16' : 'float32', [vocabSize, hiddenSize]);
     const scales = coded ? this.#store('embedding.scales', 'float32', [vocabSize, 1]) : null;
-    this.#items.push({ kind: 'embedding', width: hiddenSize, rows: vocabSize, tensor: EMBEDDING, weight, scales });
+    const factor = factors.embedding;
+    this.#items.push({
+      kind: 'embedding',
+      width: hiddenSize,
+      rows: vocabSize,
+      tensor: EMBEDDING,
+      factor,
+      weight,
+      scales,
+    });
     return weight;
   }
 
   #attention(l: number): void {
-    const { hiddenSize, numHeads, kvHeads, headSize, qkvBias, qkNorm, outputBias } = this.#config;
+    const { hiddenSize, numHeads, kvHeads, headSize, qkvBias, qkNorm, outputBias, factors, rope } = this.#config;
     const { attention } = this.#forms;
     const from = `model.layers.${l}.self_attn.`;
     const to = `l${l}.`;
     const queryRows = numHeads * headSize;
     const kvRows = kvHeads * headSize;
-    // 1 / sqrt(headSize) is folded into the norm of the queries, or without a norm into their projection.
-    const scale = 1 / Math.sqrt(headSize);
-    const factor = qkNorm ? 1 : scale;
+    // Factors of the scores are folded into the norm of the queries, or without a norm into their projection. The one
+    // of the rope is about what is rotated of queries and keys.
+    const turned = factors.scores * (rope.attention ?? 1) ** 2;
+    const { rotated = headSize } = rope;
+    const factor = qkNorm ? 1 : turned;
+    const byRow =
+      rotated === headSize
+        ? [factor]
+        : Array.from({ length: headSize }, (_, d) => (d % (headSize / 2) < rotated / 2 ? factor : factors.scores));
     this.#vector(`${to}norm1`, [plain(`model.layers.${l}.input_layernorm.weight`, hiddenSize)]);
     const sources = [
-      { tensor: `${from}q_proj.weight`, rows: queryRows, factor },
-      { tensor: `${from}k_proj.weight`, rows: kvRows, factor: 1 },
-      { tensor: `${from}v_proj.weight`, rows: kvRows, factor: 1 },
+      { tensor: `${from}q_proj.weight`, rows: queryRows, factors: byRow },
+      whole(`${from}k_proj.weight`, kvRows),
+      whole(`${from}v_proj.weight`, kvRows),
     ];
     this.#linear(`${to}qkv`, hiddenSize, sources, attention);
     if (qkvBias) this.#qkvBias(l, factor);
@@ -193,12 +146,12 @@ class WeightPlanner {
         factor,
         repeat,
       });
-      const norms = [norm('q_norm', scale, numHeads), norm('k_norm', 1, kvHeads)];
+      const norms = [norm('q_norm', turned, numHeads), norm('k_norm', 1, kvHeads)];
       this.#vector(`${to}qkNorm`, norms, [numHeads + kvHeads, 1, headSize]);
     }
-    const output = [{ tensor: `${from}o_proj.weight`, rows: hiddenSize, factor: 1 }];
-    this.#linear(`${to}o`, queryRows, output, attention);
-    if (outputBias) this.#vector(`${to}oBias`, [plain(`${from}o_proj.bias`, hiddenSize)]);
+    const { residual } = factors;
+    this.#linear(`${to}o`, queryRows, [whole(`${from}o_proj.weight`, hiddenSize, residual)], attention);
+    if (outputBias) this.#vector(`${to}oBias`, [plain(`${from}o_proj.bias`, hiddenSize, residual)]);
   }
 
   #qkvBias(l: number, factor: number): void {
@@ -216,26 +169,25 @@ class WeightPlanner {
   }
 
   #feedForward(l: number): void {
-    const { hiddenSize, ffnSize, ffnBias } = this.#config;
+    const { hiddenSize, ffnSize, ffnBias, factors } = this.#config;
     const { feedForward } = this.#forms;
     const from = `model.layers.${l}.`;
     const to = `l${l}.`;
     this.#vector(`${to}norm2`, [plain(`${from}post_attention_layernorm.weight`, hiddenSize)]);
     for (const name of ['gate', 'up']) {
-      const sources = [{ tensor: `${from}mlp.${name}_proj.weight`, rows: ffnSize, factor: 1 }];
-      this.#linear(`${to}${name}`, hiddenSize, sources, feedForward);
+      this.#linear(`${to}${name}`, hiddenSize, [whole(`${from}mlp.${name}_proj.weight`, ffnSize)], feedForward);
       if (ffnBias) this.#vector(`${to}${name}Bias`, [plain(`${from}mlp.${name}_proj.bias`, ffnSize)]);
     }
-    const down = [{ tensor: `${from}mlp.down_proj.weight`, rows: hiddenSize, factor: 1 }];
-    this.#linear(`${to}down`, ffnSize, down, feedForward);
-    if (ffnBias) this.#vector(`${to}downBias`, [plain(`${from}mlp.down_proj.bias`, hiddenSize)]);
+    const down = whole(`${from}mlp.down_proj.weight`, hiddenSize, factors.residual);
+    this.#linear(`${to}down`, ffnSize, [down], feedForward);
+    if (ffnBias) this.#vector(`${to}downBias`, [plain(`${from}mlp.down_proj.bias`, hiddenSize, factors.residual)]);
   }
 
   #head(tied: boolean, embedding: StoredTensor): void {
-    const { hiddenSize, vocabSize } = this.#config;
-    if (this.#precision !== 'float32' || !tied) {
-      const sources = [{ tensor: tied ? EMBEDDING : HEAD, rows: vocabSize, factor: 1 }];
-      this.#linear('head', hiddenSize, sources, this.#forms.head);
+    const { hiddenSize, vocabSize, factors } = this.#config;
+    if (this.#precision !== 'float32' || !tied || factors.embedding !== 1 || factors.logits !== 1) {
+      const source = whole(tied ? EMBEDDING : HEAD, vocabSize, factors.logits);
+      this.#linear('head', hiddenSize, [source], this.#forms.head);
       return;
     }
     // In float32 a tied head reads the embedding itself, because the layouts are the same.

@@ -5,6 +5,8 @@ import { type Hash, createHash } from 'node:crypto';
 import { RequestError, reasonOf } from '../../protocol/errors.ts';
 import { fromBlocks, hasBlocks } from './gguf/ggmlTypes.ts';
 import { GgufModel } from './gguf/ggufModel.ts';
+import { asPlanned } from './familyTensors.ts';
+import type { ModelConfig } from './hfConfig.ts';
 import type { ModelFiles } from './modelFiles.ts';
 import { type OpenFile, invalid, unsupported } from './modelFolder.ts';
 import { CHOOSE_UNQUANTISED, otherQuantisation } from './otherFormats.ts';
@@ -21,16 +23,17 @@ const FLOATS: readonly string[] = ['F32', 'F16', 'BF16'];
 export class Weights {
   private readonly opened: TensorFiles;
   private scratch: Uint8Array = new Uint8Array(0);
-  /** Interleaved rows. */
-  private heads: Uint8Array = new Uint8Array(0);
+  /** Rows of whole heads. */
+  private heads = new Float32Array(0);
 
   private constructor(opened: TensorFiles) {
     this.opened = opened;
   }
 
-  /** Opens the files with weights. Close it after use. */
-  static async open(model: ModelFiles): Promise<Weights> {
-    return new Weights(model instanceof GgufModel ? await model.openTensors() : await openSafetensors(model));
+  /** Opens the files with weights. Close it after use. `config`: without it tensors are as they stand in the files. */
+  static async open(model: ModelFiles, config?: ModelConfig): Promise<Weights> {
+    const opened = model instanceof GgufModel ? await model.openTensors() : await openSafetensors(model);
+    return new Weights(config ? { ...opened, tensors: asPlanned(opened.tensors, config) } : opened);
   }
 
   get files(): string[] {
@@ -127,49 +130,46 @@ export class Weights {
    * @throws RequestError for NaN or infinity, and for scales that are not positive
    */
   async rows(name: string, first: number, count: number, out: Float32Array, hash?: Hash): Promise<Float32Array> {
-    const owned = this.find(name, 'is missing');
-    const { file, info, packed } = owned;
-    const raw = await this.rawRows(owned, first, count);
+    const { info, order } = this.find(name, 'is missing');
+    if (!order) return this.storedRows(name, first, count, out, hash);
+    // Whole heads are read. Entries of a vector are rows here.
+    const isVector = info.shape.length < 2;
+    const width = info.shape[1] ?? 1;
+    const size = order.length;
+    const start = isVector ? 0 : first - (first % size);
+    const end = isVector ? info.shape[0]! : Math.min(info.shape[0]!, size * Math.ceil((first + count) / size));
+    this.heads = this.heads.length < (end - start) * width ? new Float32Array((end - start) * width) : this.heads;
+    const heads = await this.storedRows(name, start, isVector ? 1 : end - start, this.heads, hash);
+    const numRows = isVector ? end : count;
+    for (let r = 0; r < numRows; r++) {
+      const inHead = (first + r) % size;
+      const from = first + r - inHead + order[inHead]! - start;
+      out.set(heads.subarray(from * width, (from + 1) * width), r * width);
+    }
+    return out.subarray(0, numRows * width);
+  }
+
+  /** Rows as they stand in the file. */
+  private async storedRows(
+    name: string,
+    first: number,
+    count: number,
+    out: Float32Array,
+    hash?: Hash,
+  ): Promise<Float32Array> {
+    const { file, info, packed } = this.find(name, 'is missing');
+    const numRows = info.shape.length < 2 ? 1 : info.shape[0]!;
+    const rowBytes = (info.end - info.start) / numRows;
+    if (this.scratch.length < rowBytes * count) this.scratch = new Uint8Array(rowBytes * count);
+    const raw = this.scratch.subarray(0, rowBytes * count);
+    await readExactly(file, raw, info.start + first * rowBytes);
     hash?.update(raw);
     if (packed) for (let i = 0; i < raw.length; i++) raw[i]! ^= 0x80;
-    const numRows = info.shape.length < 2 ? 1 : info.shape[0]!;
     const result = out.subarray(0, (info.shape.reduce((a, b) => a * b, 1) / numRows) * count);
     if (info.dtype === 'I8') fromCodes(raw, await this.scales(`${name}_scale`, first, count, hash), result);
     else if (!(hasBlocks(info.dtype) ? fromBlocks : toFloat32)(raw, info.dtype, result))
       throw invalid(`${this.shown(file, name)} holds NaN or infinity; only finite weights are supported.`);
     return result;
-  }
-
-  /** The bytes of rows, in order. Valid until the next call. */
-  private async rawRows(
-    { file, info, interleaved = 0 }: OwnedTensor,
-    first: number,
-    count: number,
-  ): Promise<Uint8Array> {
-    const isVector = info.shape.length < 2;
-    if (interleaved === 0) {
-      const rowBytes = (info.end - info.start) / (isVector ? 1 : info.shape[0]!);
-      this.scratch = atLeast(this.scratch, rowBytes * count);
-      const raw = this.scratch.subarray(0, rowBytes * count);
-      await readExactly(file, raw, info.start + first * rowBytes);
-      return raw;
-    }
-    // Whole heads are read. Entries of a vector are rows here.
-    const rowBytes = (info.end - info.start) / info.shape[0]!;
-    const rows = isVector ? info.shape[0]! : count;
-    const start = first - (first % interleaved);
-    const end = Math.min(info.shape[0]!, interleaved * Math.ceil((first + rows) / interleaved));
-    this.heads = atLeast(this.heads, rowBytes * (end - start));
-    const heads = this.heads.subarray(0, rowBytes * (end - start));
-    await readExactly(file, heads, info.start + start * rowBytes);
-    this.scratch = atLeast(this.scratch, rowBytes * rows);
-    for (let r = 0; r < rows; r++) {
-      const inHead = (first + r) % interleaved;
-      const half = interleaved / 2;
-      const from = first + r - inHead + (inHead < half ? 2 * inHead : 2 * (inHead - half) + 1) - start;
-      this.scratch.set(heads.subarray(from * rowBytes, (from + 1) * rowBytes), r * rowBytes);
-    }
-    return this.scratch.subarray(0, rowBytes * rows);
   }
 
   /** Entries first .. first+count-1 of a checked tensor of scales, [rows, 1]. */
@@ -209,17 +209,13 @@ export class Weights {
 
   async close(): Promise<void> {
     this.scratch = new Uint8Array(0);
-    this.heads = new Uint8Array(0);
+    this.heads = new Float32Array(0);
     for (const { file } of this.opened.files) {
       await file.handle.close().catch((error: unknown) => {
         throw error instanceof RequestError ? error : invalid(`${file.name} cannot be closed: ${reasonOf(error)}.`);
       });
     }
   }
-}
-
-function atLeast(buffer: Uint8Array, bytes: number): Uint8Array {
-  return buffer.length < bytes ? new Uint8Array(bytes) : buffer;
 }
 
 /** Rows that are read at a time: about 4 MB of float32. */

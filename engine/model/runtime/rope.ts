@@ -2,29 +2,46 @@
  * Rotary position embedding: inverse frequencies of the supported types, a table of cosines and sines, and the
  * rotation of stored keys and key biases to other positions. Does not move rows between slots.
  */
-import type { Rope } from '../load/ropeConfig.ts';
+import type { Llama3Rope, Rope, YarnRope } from '../load/ropeConfig.ts';
 import type { KvRows, KvShape } from '../../kv/kvRows.ts';
 
 /**
- * [headSize / 2], rounded to float32 as transformers does. Formulas: transformers modeling_rope_utils
- * `_compute_default_rope_parameters`, `_compute_linear_scaling_rope_parameters`, `_compute_llama3_parameters`.
+ * [headSize / 2], rounded to float32 as transformers does; 0 for pairs that are not rotated. Formulas: transformers
+ * modeling_rope_utils `_compute_default_rope_parameters` and those of the other types.
  */
 export function inverseFrequencies(rope: Rope, headSize: number): Float32Array {
-  const half = headSize / 2;
-  const result = new Float32Array(half);
-  for (let i = 0; i < half; i++) {
-    const frequency = rope.theta ** ((-2 * i) / headSize);
+  const { rotated = headSize } = rope;
+  const result = new Float32Array(headSize / 2);
+  for (let i = 0; i < rotated / 2; i++) {
+    const frequency = rope.theta ** ((-2 * i) / rotated);
     if (rope.type === 'default') result[i] = frequency;
     else if (rope.type === 'linear') result[i] = frequency / rope.factor;
     else if (rope.type === 'factors') result[i] = frequency / rope.factors[i]!;
     else {
-      const { factor, lowFreqFactor, highFreqFactor, originalContext } = rope;
-      const turns = (originalContext * frequency) / (2 * Math.PI);
-      const smooth = Math.min(1, Math.max(0, (turns - lowFreqFactor) / (highFreqFactor - lowFreqFactor)));
-      result[i] = (1 - smooth) * (frequency / factor) + smooth * frequency;
+      const kept = rope.type === 'yarn' ? yarnShare(rope, rope.theta, rotated, i) : llama3Share(rope, frequency);
+      result[i] = (1 - kept) * (frequency / rope.factor) + kept * frequency;
     }
   }
   return result;
+}
+
+/** How much of a frequency is kept, from 0 to 1. The rest is divided by the factor. */
+function llama3Share({ lowFreqFactor, highFreqFactor, originalContext }: Llama3Rope, frequency: number): number {
+  const turns = (originalContext * frequency) / (2 * Math.PI);
+  return within((turns - lowFreqFactor) / (highFreqFactor - lowFreqFactor));
+}
+
+function yarnShare(rope: YarnRope, theta: number, rotated: number, pair: number): number {
+  const pairOf = (turns: number): number =>
+    (rotated * Math.log(rope.originalContext / (turns * 2 * Math.PI))) / (2 * Math.log(theta));
+  const [first, last] = [pairOf(rope.betaFast), pairOf(rope.betaSlow)];
+  const low = Math.max(rope.truncate ? Math.floor(first) : first, 0);
+  const high = Math.min(rope.truncate ? Math.ceil(last) : last, rotated - 1);
+  return 1 - within((pair - low) / (low === high ? 0.001 : high - low));
+}
+
+function within(share: number): number {
+  return Math.min(1, Math.max(0, share));
 }
 
 export class RopeTable {
@@ -35,7 +52,11 @@ export class RopeTable {
   cos: Float32Array = new Float32Array(0);
   sin: Float32Array = new Float32Array(0);
 
+  /** Layers whose keys are not rotated. */
+  readonly unrotated: readonly number[];
+
   constructor(rope: Rope, headSize: number) {
+    this.unrotated = rope.unrotated ?? [];
     this.frequencies = inverseFrequencies(rope, headSize);
     this.half = headSize / 2;
   }
@@ -77,6 +98,7 @@ export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: num
   const turned = kv === 'int8' ? new Float32Array(headSize * n) : rows.keys;
   const largest = new Float32Array(n);
   for (let head = 0; head < shape.numLayers * shape.kvHeads; head++) {
+    if (rope.unrotated.includes(Math.floor(head / shape.kvHeads))) continue;
     const first = head * headSize * n;
     const target = kv === 'int8' ? 0 : first;
     largest.fill(0);

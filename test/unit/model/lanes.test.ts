@@ -102,7 +102,8 @@ test("a sequence keeps its lanes while it grows, up to the engine's limit", () =
 });
 
 describe('key biases', () => {
-  const config = { numLayers: 2, hiddenSize: 4, kvHeads: 1, headSize: 2, qkvBias: true, qkNorm: false } as never;
+  const shape = { numLayers: 2, hiddenSize: 4, kvHeads: 1, headSize: 2, qkvBias: true, qkNorm: false };
+  const config = { ...shape, rope: {} } as never;
   /** Layer 1's bias as given; keys of variance 4, from four inputs of weight 1. */
   const weights = (bias: number[]) =>
     ({
@@ -115,6 +116,7 @@ describe('key biases', () => {
 
   test('a bias is large in comparison with the deviation of the keys of its layer', async () => {
     expect(keyBiasLayers(config)).toEqual([0, 1]);
+    expect(keyBiasLayers({ ...shape, rope: { unrotated: [1] } } as never)).toEqual([0]);
     // The pair's length counts: 4.3 in both is 6.1, and the bound is three times 2.
     expect(await largeKeyBiasLayers(config, weights([4.3, 4.3]))).toEqual([1]);
     expect(await largeKeyBiasLayers(config, weights([4.2, 4.2]))).toEqual([]);

@@ -3,11 +3,11 @@
  * config.json cannot say. Does not check the result (see hfConfig.ts).
  */
 import type { Json } from '../configFields.ts';
-import { FAMILIES } from '../hfConfig.ts';
 import { invalid, unsupported } from '../modelFolder.ts';
 import type { TensorInfo } from '../safetensors.ts';
 import type { GgufFields } from './ggufFields.ts';
 
+const FAMILIES = ['qwen2', 'qwen3', 'llama'];
 type Tensors = ReadonlyMap<string, TensorInfo>;
 
 /** Factors of the wave lengths of the rope, made from the parameters of Llama 3. */
@@ -85,7 +85,7 @@ function familyOf(fields: GgufFields): string {
     );
   const family = fields.text('general.architecture');
   if (family === undefined) throw fields.wrong('general.architecture', 'a text');
-  if (!(FAMILIES as readonly string[]).includes(family))
+  if (!FAMILIES.includes(family))
     throw unsupported(
       `${fields.file}: general.architecture is ${JSON.stringify(family.slice(0, 40))}; ` +
         `the supported architectures are ${FAMILIES.join(', ')}.`,

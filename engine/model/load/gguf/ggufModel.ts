@@ -118,6 +118,9 @@ export class GgufModel {
   async openTensors(): Promise<TensorFiles> {
     const files: { file: OpenFile; header: Uint8Array }[] = [];
     const tensors = new Map<string, OwnedTensor>();
+    const half = this.#headSize / 2;
+    // Rows 0, h, 1, h + 1, ...
+    const pairs = Array.from({ length: this.#headSize }, (_, r) => (r < half ? 2 * r : 2 * (r - half) + 1));
     try {
       for (const { name, size, mtimeMs, digest, tensors: stored } of this.#parts) {
         const file = await this.#folder.openFile(name);
@@ -131,8 +134,7 @@ export class GgufModel {
             throw invalid(
               `${name}: tensor ${JSON.stringify(info.name)} is in another part, too: download the files again.`,
             );
-          const interleaved = isInterleaved(this.#family, info.name) ? this.#headSize : 0;
-          tensors.set(known, { file, info, interleaved });
+          tensors.set(known, { file, info, ...(isInterleaved(this.#family, info.name) ? { order: pairs } : {}) });
         }
       }
     } catch (error) {

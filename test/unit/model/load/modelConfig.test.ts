@@ -13,6 +13,8 @@ interface Case {
   config: Record<string, unknown>;
   resolved: {
     inv_freq: number[];
+    attention_scaling: number;
+    sliding_window: number | null;
     head_dim: number;
     num_key_value_heads: number;
     tie_word_embeddings: boolean;
@@ -28,10 +30,8 @@ const { cases } = JSON.parse(
 
 /** Cases that cannot run here, and the field that the refusal names. (32 default KV heads do not divide 6 query heads.) */
 const REFUSED: Record<string, string> = {
-  'yarn rope_scaling qwen2': 'rope_scaling.type',
   'num_key_value_heads absent qwen2': 'num_key_value_heads',
   'num_key_value_heads absent qwen3': 'num_key_value_heads',
-  'use_sliding_window true qwen2': 'use_sliding_window',
 };
 
 function refusal(run: () => unknown): RequestError {
@@ -67,6 +67,8 @@ describe.each(cases.map((c, i) => ({ i, ...c })))('case $i: $what', ({ what, con
     expect(parsed.outputBias).toBe(resolved.o_proj_has_bias);
     expect(parsed.rope.type).toBe(resolved.rope_parameters.rope_type);
     expect(parsed.rope.theta).toBe(resolved.rope_parameters.rope_theta);
+    expect(parsed.rope.attention ?? 1).toBeCloseTo(resolved.attention_scaling, 12);
+    expect(parsed.contextTokens).toBeLessThanOrEqual(resolved.sliding_window ?? 65_536);
     const frequencies = inverseFrequencies(parsed.rope, parsed.headSize);
     expect(frequencies.length).toBe(resolved.inv_freq.length);
     resolved.inv_freq.forEach((f, i) => {
@@ -91,6 +93,9 @@ const llama3 = {
 
 test.each<[string, Record<string, unknown>]>([
   ['model_type', { model_type: 'gemma3_text' }],
+  ['they need a server', { model_type: 'qwen3_next' }],
+  ['rope_parameters is missing', { model_type: 'ministral3' }],
+  ['embedding_multiplier', { model_type: 'granite', embedding_multiplier: 'x' }],
   ['model_type', { model_type: undefined }],
   ['hidden_size', { hidden_size: undefined }],
   ['hidden_size', { hidden_size: '96' }],
@@ -110,7 +115,11 @@ test.each<[string, Record<string, unknown>]>([
   ['rope_scaling.factor', { rope_scaling: { type: 'linear' } }],
   ['rope_scaling.low_freq_factor', { rope_scaling: { ...llama3, low_freq_factor: undefined } }],
   ['rope_scaling.high_freq_factor', { rope_scaling: { ...llama3, high_freq_factor: 1 } }],
-  ['rope_parameters.rope_type', { rope_parameters: { rope_type: 'longrope', factor: 2 } }],
+  ['rope_parameters.rope_type', { rope_parameters: { rope_type: 'proportional' } }],
+  ['rope_parameters.short_factor', { rope_parameters: { rope_type: 'longrope', factor: 2 } }],
+  ['rope_scaling.factor', { rope_scaling: { type: 'yarn' } }],
+  ['rope_scaling.truncate', { rope_scaling: { type: 'yarn', factor: 2, truncate: 1 } }],
+  ['rope_scaling.attention_factor', { rope_scaling: { type: 'yarn', factor: 2, attention_factor: 'x' } }],
   ['rope_parameters.factor', { rope_parameters: { rope_type: 'dynamic' } }],
   ['rope_parameters', { rope_parameters: { full_attention: { rope_theta: 1 } } }],
   ['partial_rotary_factor', { partial_rotary_factor: 0.5 }],
@@ -232,15 +241,6 @@ test('property: any quantisation config is either the supported one or refused i
     { numRuns: 1000 },
   );
   expect(taken).toBeGreaterThan(20);
-});
-
-test('a model whose sliding window is never reached is accepted', () => {
-  expect(
-    parseConfig({ ...base, use_sliding_window: true, sliding_window: 512, max_window_layers: 0 }).contextTokens,
-  ).toBe(512);
-  expect(parseConfig({ ...base, use_sliding_window: true, sliding_window: 32, max_window_layers: 2 }).numLayers).toBe(
-    2,
-  );
 });
 
 test('the context is limited to what the integer sums can hold', () => {

@@ -117,18 +117,6 @@ describe('is named, with what to do:', () => {
       () => rename((name) => name.replace('q_proj.weight', 'q_proj.qweight').replace('k_proj.weight', 'k_proj.g_idx')),
       /the weights are quantised by GPTQ, which is not supported: choose the original model/,
     ],
-    [
-      'yarn',
-      () =>
-        write(
-          'config.json',
-          JSON.stringify({
-            ...config,
-            rope_scaling: { rope_type: 'yarn', factor: 4, original_max_position_embeddings: 256 },
-          }),
-        ),
-      /rope_type is "yarn".*remove rope_scaling and set max_position_embeddings to the original length \(256\)\.$/,
-    ],
   ])('%s', async (_, change, message) => {
     change();
     const refusal = await inspectModel(dir).catch((error: Error) => error);

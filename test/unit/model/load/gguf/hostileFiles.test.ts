@@ -49,7 +49,7 @@ test.each([
   ],
   [
     'rope factors of another number',
-    'x.gguf: rope_freqs.weight has 8 numbers; it must have 16, half of the head size: choose another file.',
+    'x.gguf: rope_freqs.weight has 8 numbers; it must have 16, half of what is rotated of a head: choose another file.',
   ],
   [
     'merges of tokens that do not exist',

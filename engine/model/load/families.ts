@@ -1,0 +1,138 @@
+/**
+ * The families of models: what their configuration classes in transformers 5 say where config.json says nothing, and
+ * which fields of it count. Does not read files.
+ */
+
+export type Architecture = 'qwen2' | 'qwen3' | 'llama' | 'mistral' | 'ministral3' | 'smollm3' | 'granite' | 'phi3';
+
+export interface Family {
+  readonly context: number;
+  readonly rmsEps: number;
+  readonly theta: number;
+  readonly tied: boolean;
+  /** Of a missing key. Default: as many as query heads. Null always means that. */
+  readonly kvHeads?: number;
+  /** Default: hidden_size / num_attention_heads. */
+  readonly headSize?: number;
+  /** Whether queries, keys and values have a bias, or the field that says so. */
+  readonly qkvBias: boolean | 'attention_bias';
+  /** Whether attention_bias is also about the output projection. */
+  readonly outputBias?: boolean;
+  readonly mlpBias?: boolean;
+  readonly qkNorm?: boolean;
+  /**
+   * sliding_window if the key is missing; null is none. Undefined: the family has no window. `switched`: only
+   * with use_sliding_window, and for the layers that layer_types or max_window_layers name.
+   */
+  readonly window?: number | null;
+  readonly switched?: boolean;
+  /** Whether no_rope_layers and no_rope_layer_interval count. */
+  readonly noRopeLayers?: boolean;
+  /** Whether partial_rotary_factor counts. */
+  readonly partialRotary?: boolean;
+  /** original_max_position_embeddings if it is missing. Default: max_position_embeddings. */
+  readonly originalContext?: number;
+  /** Whether llama_4_scaling_beta counts: beyond the original length queries are multiplied by another number. */
+  readonly llama4Scaling?: boolean;
+  /** The names of rope types that mean another one. */
+  readonly ropeNames?: Readonly<Record<string, string>>;
+}
+
+export const FAMILIES: Readonly<Record<Architecture, Family>> = {
+  qwen2: {
+    context: 32_768,
+    rmsEps: 1e-6,
+    theta: 10_000,
+    tied: false,
+    kvHeads: 32,
+    qkvBias: true,
+    window: 4096,
+    switched: true,
+  },
+  qwen3: {
+    context: 32_768,
+    rmsEps: 1e-6,
+    theta: 10_000,
+    tied: false,
+    kvHeads: 32,
+    headSize: 128,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    qkNorm: true,
+    window: 4096,
+    switched: true,
+  },
+  llama: {
+    context: 2048,
+    rmsEps: 1e-6,
+    theta: 10_000,
+    tied: false,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    mlpBias: true,
+  },
+  mistral: {
+    context: 131_072,
+    rmsEps: 1e-6,
+    theta: 10_000,
+    tied: false,
+    kvHeads: 8,
+    qkvBias: false,
+    window: 4096,
+  },
+  ministral3: {
+    context: 262_144,
+    rmsEps: 1e-5,
+    theta: 10_000,
+    tied: false,
+    kvHeads: 8,
+    headSize: 128,
+    qkvBias: false,
+    window: null,
+    llama4Scaling: true,
+  },
+  smollm3: {
+    context: 32_768,
+    rmsEps: 1e-6,
+    theta: 2_000_000,
+    noRopeLayers: true,
+    tied: true,
+    kvHeads: 4,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    mlpBias: true,
+    window: null,
+    switched: true,
+  },
+  granite: {
+    context: 2048,
+    rmsEps: 1e-6,
+    theta: 10_000,
+    tied: false,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    mlpBias: true,
+  },
+  phi3: {
+    context: 4096,
+    rmsEps: 1e-5,
+    theta: 10_000,
+    tied: false,
+    qkvBias: false,
+    window: null,
+    partialRotary: true,
+    originalContext: 4096,
+    ropeNames: { su: 'longrope', yarn: 'longrope' },
+  },
+};
+
+/** Names in messages. */
+export const FAMILY_NAMES = Object.keys(FAMILIES).join(', ');
+
+/** Models with a recurrent state, or with compressed keys and values: they have no rows by token that could be shared. */
+const OTHER_STATE =
+  /^(?:qwen3_5|qwen3_next|qwen4_exp|granitemoehybrid|deepseek_v[234]|lfm2|nemotron_h|mamba|falcon_h1|falcon_mamba|jamba|bamba|zamba|recurrent_gemma|rwkv|minimax|kimi_linear|glm4_moe_lite|olmo_hybrid)/;
+
+export function isServed(modelType: unknown): boolean {
+  return typeof modelType === 'string' && OTHER_STATE.test(modelType);
+}

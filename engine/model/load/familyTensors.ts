@@ -1,0 +1,74 @@
+/**
+ * Gives the tensors of all families the names and rows that the weight plan asks for: without the prefix of a model of
+ * text and images, split where they are fused, in the order in which heads are rotated. Reads no tensors.
+ */
+import type { ModelConfig } from './hfConfig.ts';
+import type { OwnedTensor } from './tensorFiles.ts';
+
+type Tensors = ReadonlyMap<string, OwnedTensor>;
+
+/** The language model among parts for images. */
+const TEXT_PREFIX = /^(?:model\.language_model\.|language_model\.(?:model\.)?(?!lm_head))/;
+const TEXT_HEAD = /^(?:model\.)?language_model\.lm_head\./;
+
+/** Consecutive rows of a fused tensor, by the name of the part. */
+type Parts = readonly (readonly [name: string, rows: number])[];
+
+export function asPlanned(tensors: Tensors, config: ModelConfig): Tensors {
+  const { numHeads, kvHeads, headSize, ffnSize } = config;
+  const fused: Readonly<Record<string, Parts>> = {
+    qkv_proj: [
+      ['q_proj', numHeads * headSize],
+      ['k_proj', kvHeads * headSize],
+      ['v_proj', kvHeads * headSize],
+    ],
+    gate_up_proj: [
+      ['gate_proj', ffnSize],
+      ['up_proj', ffnSize],
+    ],
+  };
+  const order = headOrder(config);
+  const result = new Map<string, OwnedTensor>();
+  for (const [stored, tensor] of tensors) {
+    const name = config.isText ? stored.replace(TEXT_HEAD, 'lm_head.').replace(TEXT_PREFIX, 'model.') : stored;
+    const [, before, layer, after] = /^(.*\.)(qkv_proj|gate_up_proj)(\..*)$/.exec(name) ?? [];
+    for (const [part, rows] of split(name, tensor, layer === undefined ? null : fused[layer]!)) {
+      const named = part === null ? name : `${before}${part}${after}`;
+      result.set(named, order && /\.self_attn\.[qk]_proj\./.test(named) ? { ...rows, order } : rows);
+    }
+  }
+  return result;
+}
+
+/** The parts of a fused tensor. Another number of rows is left as it is, and reported as a missing tensor. */
+function split(
+  name: string,
+  tensor: OwnedTensor,
+  parts: Parts | null,
+): readonly (readonly [part: string | null, tensor: OwnedTensor])[] {
+  const { info } = tensor;
+  const [rows] = info.shape;
+  if (!parts || rows !== parts.reduce((sum, [, each]) => sum + each, 0)) return [[null, tensor]];
+  const rowBytes = (info.end - info.start) / rows;
+  let start = info.start;
+  return parts.map(([part, each]) => {
+    const end = start + each * rowBytes;
+    const own = { ...info, name, shape: [each, ...info.shape.slice(1)], start, end };
+    start = end;
+    return [part, { ...tensor, info: own }] as const;
+  });
+}
+
+/**
+ * The engine rotates the pairs (i, i + half of the head). If only the first numbers of a head are rotated, the pairs of
+ * them come first in each half. The order of the numbers of a head changes no product of queries and keys.
+ */
+function headOrder({ rope, headSize }: ModelConfig): number[] | null {
+  const { rotated = headSize } = rope;
+  if (rotated === headSize) return null;
+  const [pairs, half] = [rotated / 2, headSize / 2];
+  return Array.from({ length: headSize }, (_, d) => {
+    const [side, i] = [Math.floor(d / half), d % half];
+    return i < pairs ? side * pairs + i : rotated + side * (half - pairs) + i - pairs;
+  });
+}

@@ -1,0 +1,63 @@
+/** Tiny models of every supported family, kind of rope and quantised format: logits and greedy ids of transformers. */
+import { existsSync, readdirSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { forEachLogits } from '../../engine/model/calibrate/measurement.ts';
+import { inspectModel } from '../../engine/model/import/importModel.ts';
+import { fitsKernels } from '../../engine/model/load/packedWeights.ts';
+import {
+  Divergence,
+  FIXTURES,
+  generateTogether,
+  loadNativeRunner,
+  loadRunner,
+  maxDifference,
+  type Prompt,
+  readFloats,
+  readJson,
+  temporaryFolder,
+} from '../support/model/fixtures.ts';
+
+const cache = temporaryFolder();
+afterAll(() => cache.remove());
+
+const DIR = path.join(FIXTURES, 'families');
+const names = readdirSync(DIR).filter((name) => existsSync(path.join(DIR, name, 'reference.json')));
+
+describe.each(names)('%s', (name) => {
+  const dir = path.join(DIR, name);
+  const { prompts, vocab_size: width } = readJson<{ vocab_size: number; prompts: Prompt[] }>(dir, 'reference.json');
+  const logits = readFloats(dir, 'logits.f32');
+  const firstRow = prompts.map((_, p) => prompts.slice(0, p).reduce((sum, { input_ids: ids }) => sum + ids.length, 0));
+  const expected = (p: number, position: number): Float32Array =>
+    logits.subarray((firstRow[p]! + position) * width, (firstRow[p]! + position + 1) * width);
+
+  test('float32: logits and greedy ids are those of transformers', async () => {
+    const runner = await loadRunner(dir, cache.dir, 'float32');
+    for (const [p, { input_ids: ids }] of prompts.entries()) {
+      let worst = 0;
+      await forEachLogits(runner, ids, (position, row) => {
+        worst = Math.max(worst, maxDifference(row, expected(p, position)));
+      });
+      expect(worst).toBeLessThan(2e-3);
+    }
+    for (const chunk of [5, 64]) {
+      const inputs = prompts.map((prompt) => prompt.input_ids);
+      const greedy = await generateTogether(runner, inputs, prompts[0]!.greedy_ids.length, chunk, chunk);
+      expect(greedy).toEqual(prompts.map((prompt) => prompt.greedy_ids));
+    }
+    await runner.dispose();
+  });
+
+  test('int8: the KL divergence is small with onnxruntime, and with the kernels if they can compute the model', async () => {
+    const { config } = await inspectModel(dir);
+    for (const load of fitsKernels(config) ? [loadRunner, loadNativeRunner] : [loadRunner]) {
+      const runner = await load(dir, cache.dir, 'int8');
+      const divergence = new Divergence();
+      for (const [p, { input_ids: ids }] of prompts.entries())
+        await forEachLogits(runner, ids, (position, row) => divergence.add(expected(p, position), row));
+      expect(divergence.mean).toBeLessThan(0.015);
+      await runner.dispose();
+    }
+  });
+});

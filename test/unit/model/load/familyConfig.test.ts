@@ -1,0 +1,84 @@
+/** What the families differ in: windows, rope, text parts. */
+import { expect, test } from 'vitest';
+import { RequestError } from '../../../../engine/protocol/errors.ts';
+import { parseConfig } from '../../../../engine/model/load/hfConfig.ts';
+
+const base = {
+  model_type: 'qwen2',
+  architectures: ['Qwen2ForCausalLM'],
+  hidden_size: 96,
+  intermediate_size: 192,
+  num_hidden_layers: 2,
+  num_attention_heads: 6,
+  num_key_value_heads: 2,
+  vocab_size: 448,
+  max_position_embeddings: 512,
+  tie_word_embeddings: true,
+};
+
+function refusal(run: () => unknown): RequestError {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof RequestError) return error;
+    throw error;
+  }
+  throw new Error('not refused');
+}
+
+test('the context ends where the first sliding window does', () => {
+  const contextOf = (change: Record<string, unknown>): number => parseConfig({ ...base, ...change }).contextTokens;
+  const slides = { use_sliding_window: true, sliding_window: 32, max_window_layers: 0 };
+  expect(contextOf({ ...slides, sliding_window: 600 })).toBe(512);
+  expect(contextOf(slides)).toBe(32);
+  expect(contextOf({ ...slides, max_window_layers: 2 })).toBe(512);
+  expect(contextOf({ ...slides, sliding_window: null })).toBe(512);
+  expect(contextOf({ ...slides, max_window_layers: 2, layer_types: ['full_attention', 'sliding_attention'] })).toBe(32);
+  expect(contextOf({ ...slides, model_type: 'llama' })).toBe(512);
+});
+
+test('in Mistral a missing window has 4,096 tokens, and null is none', () => {
+  const mistral = { ...base, model_type: 'mistral', num_key_value_heads: 2, max_position_embeddings: 32_768 };
+  expect(parseConfig(mistral).contextTokens).toBe(4096);
+  expect(parseConfig({ ...mistral, sliding_window: null }).contextTokens).toBe(32_768);
+  expect(parseConfig({ ...mistral, sliding_window: 8192 }).contextTokens).toBe(8192);
+});
+
+test('of a model for text and images the text part is read', () => {
+  const { architectures: _, tie_word_embeddings: __, ...text } = base;
+  const whole = { model_type: 'mistral3', architectures: ['Mistral3ForConditionalGeneration'], text_config: text };
+  expect(parseConfig(whole)).toMatchObject({ architecture: 'qwen2', isText: true, tied: false, hiddenSize: 96 });
+  expect(parseConfig({ ...whole, tie_word_embeddings: true, eos_token_id: 7 })).toMatchObject({
+    tied: true,
+    eosIds: [7],
+  });
+  expect(refusal(() => parseConfig({ ...whole, quantization_config: { quant_method: 'fp8' } })).message).toContain(
+    'quantization_config',
+  );
+  expect(
+    refusal(() => parseConfig({ ...whole, text_config: { ...text, model_type: 'gemma3n_text' } })).message,
+  ).toMatch(/^config\.json: model_type is "gemma3n_text"/);
+  expect(parseConfig(base).isText).toBe(false);
+});
+
+test('SmolLM3 does not rotate every fourth layer, or those that the list names', () => {
+  const smollm = { ...base, model_type: 'smollm3', num_hidden_layers: 9, num_key_value_heads: 2 };
+  const layersOf = (change: Record<string, unknown>): unknown => parseConfig({ ...smollm, ...change }).rope.unrotated;
+  expect(layersOf({})).toEqual([3, 7]);
+  expect(layersOf({ no_rope_layer_interval: 3 })).toEqual([2, 5, 8]);
+  expect(layersOf({ no_rope_layers: [1, 0, 1, 1, 1, 1, 1, 1, 0] })).toEqual([1, 8]);
+  expect(layersOf({ no_rope_layers: Array(9).fill(1) })).toBeUndefined();
+  for (const no_rope_layers of [[1, 0], 4, Array(9).fill(2)])
+    expect(refusal(() => layersOf({ no_rope_layers })).message).toMatch(/^config\.json: no_rope_layers must be/);
+  expect(parseConfig({ ...smollm, model_type: 'llama' }).rope.unrotated).toBeUndefined();
+});
+
+test('the context ends where rope or the size of scores change', () => {
+  const rope = { factor: 4, original_max_position_embeddings: 64, short_factor: [1, 1, 1, 1, 1, 1, 1, 1] };
+  const contextOf = (type: string, change = {}): number =>
+    parseConfig({ ...base, ...change, rope_parameters: { ...rope, rope_type: type, llama_4_scaling_beta: 0.1 } })
+      .contextTokens;
+  expect(contextOf('longrope')).toBe(64);
+  expect(contextOf('yarn')).toBe(512);
+  expect(contextOf('yarn', { model_type: 'ministral3', head_dim: 16 })).toBe(64);
+});
