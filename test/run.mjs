@@ -1,9 +1,10 @@
-// All tests, in the order of their cost: first the checks of the source (types, lint, import directions, dead code) and the
-// bundles, two at a time; then unit, engine and model tests in one run; then the packaged extension in a real VS Code.
+// All tests: first the checks of the source (types, lint, import directions, dead code) and the bundles, two at a time.
+// Then the packaged extension in a real VS Code, which often waits. Unit, engine and model tests use that time.
 // The last line is "N passed, N failed" over everything. `node test/run.mjs unit` runs the parts whose name starts with "unit".
 // `--long` runs random tests at their full length.
 import { spawn } from 'node:child_process';
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { setPriority } from 'node:os';
 
 const results = '.cache/test';
 rmSync(results, { recursive: true, force: true });
@@ -14,14 +15,18 @@ const failures = [];
 /** Tests that passed at their second attempt. */
 const retried = [];
 
-/** Runs a command to its end. `quiet`: prints its output when it has ended, so that two commands do not mix theirs. */
-function run(name, command, args, quiet = false) {
+/**
+ * Runs a command to its end. `quiet`: prints its output when it has ended, so that two commands do not mix theirs.
+ * `niceness`: of its processes, so that another command goes first.
+ */
+function run(name, command, args, { quiet = false, niceness = 0 } = {}) {
   return new Promise((resolve) => {
     if (!quiet) console.log(`\n== ${name}`);
     const started = performance.now();
     // On Windows the tools are .cmd files, which need a shell.
     const shell = process.platform === 'win32';
     const child = spawn(command, args, { stdio: quiet ? ['ignore', 'pipe', 'pipe'] : 'inherit', shell });
+    if (niceness && child.pid) setPriority(child.pid, niceness);
     let output = '';
     for (const stream of quiet ? [child.stdout, child.stderr] : [])
       stream.setEncoding('utf8').on('data', (text) => {
@@ -42,16 +47,16 @@ function run(name, command, args, quiet = false) {
 }
 
 async function check(name, command, args) {
-  const ok = await run(name, command, args, true);
+  const ok = await run(name, command, args, { quiet: true });
   totals[ok ? 'passed' : 'failed']++;
   if (!ok) failures.push(name);
 }
 
 /** Counts a vitest run test by test. A run that ends without a report, or finds no test, is one more failure. */
-async function suite(name, config, folders = []) {
+async function suite(name, config, folders = [], how = {}) {
   const report = `${results}/${name.replace(/\W+/g, '-')}.json`;
   const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-  const ok = await run(name, 'vitest', ['run', '--config', config, ...reporters, ...folders]);
+  const ok = await run(name, 'vitest', ['run', '--config', config, ...reporters, ...folders], how);
   let counted = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, testResults: [] };
   try {
     counted = JSON.parse(readFileSync(report, 'utf8'));
@@ -94,22 +99,24 @@ const isWanted = (name) => !wanted.length || wanted.some((word) => name.startsWi
 
 // It mostly waits for npm. If it fails, the editor tests try again and show why.
 const editorIsReady =
-  isWanted('vscode') && run('VS Code and browser', 'node', [NO_WARNING, 'test/vscode/prepare.mts'], true);
+  isWanted('vscode') && run('VS Code and browser', 'node', [NO_WARNING, 'test/vscode/prepare.mts'], { quiet: true });
 const checks = Object.keys(CHECKS).filter(isWanted);
 const work = async () => {
   for (let name = checks.shift(); name; name = checks.shift()) await CHECKS[name]();
 };
 await Promise.all([work(), work()]);
-// One run: a suite's last file would otherwise keep one processor busy alone.
 const folders = FOLDERS.filter(isWanted);
-if (folders.length)
-  await suite(
-    folders.join(', '),
-    'test/vitest.config.mts',
-    folders.map((folder) => `test/${folder}/`),
-  );
-await editorIsReady;
-if (isWanted('vscode')) await suite('vscode', 'test/vscode/vitest.config.mts');
+await Promise.all([
+  // One run: a suite's last file would otherwise keep one processor busy alone.
+  folders.length &&
+    suite(
+      folders.join(', '),
+      'test/vitest.config.mts',
+      folders.map((folder) => `test/${folder}/`),
+      isWanted('vscode') ? { quiet: true, niceness: 10 } : {},
+    ),
+  isWanted('vscode') && editorIsReady.then(() => suite('vscode', 'test/vscode/vitest.config.mts')),
+]);
 
 for (const test of retried) console.log(`\nPASSED AT THE SECOND ATTEMPT ${test}`);
 for (const failure of failures) console.log(`\nFAILED ${failure}`);

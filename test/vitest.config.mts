@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import path from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { longestFirst } from './longestFirst.mts';
 
@@ -24,15 +26,32 @@ const LONGEST = longestFirst(
   'model/chatHost',
 );
 
+/** All tests whose files lie in these folders. */
+const testsIn = (...folders: string[]): string[] =>
+  folders.flatMap((folder) =>
+    readdirSync(`test/${folder}`, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name.endsWith('.test.ts'))
+      .map((name) => `test/${folder}/${name.replaceAll(path.sep, '/')}`),
+  );
+
+/** A module that one file has mocked may stay mocked for the next file of the same process. */
+const mocks = (file: string): boolean => readFileSync(file, 'utf8').includes('vi.mock(');
+
+/** Files that share processes: to load the engine again for each of them costs more than many of them do. */
+const SHARED = testsIn('unit').filter((file) => !mocks(file));
+
 export default defineConfig({
   test: {
     root: '.',
     setupFiles: ['test/support/budgetWatch.ts'],
-    include: ['test/{unit,engine,model}/**/*.test.ts'],
     testTimeout: 300_000,
     hookTimeout: 120_000,
     pool: 'forks',
     maxWorkers: 2,
     sequence: { sequencer: LONGEST },
+    projects: [
+      { extends: true, test: { name: 'shared', isolate: false, include: SHARED } },
+      { extends: true, test: { name: 'isolated', include: testsIn('unit', 'engine', 'model'), exclude: SHARED } },
+    ],
   },
 });

@@ -12,6 +12,7 @@ import { OnnxRunner } from '../../engine/model/runtime/runner.ts';
 import type { SequenceOptions } from '../../engine/sequence/sequence.ts';
 import { below, driveWorkload, makeWorkload, seededRandom, type WorkItem } from '../support/engine/workload.ts';
 import { policyOptions } from '../support/engine/policies.ts';
+import { part } from '../support/testLength.ts';
 
 const cacheDir = await mkdtemp(join(tmpdir(), 'kvasir-speculation-'));
 afterAll(() => rm(cacheDir, { recursive: true, force: true }));
@@ -44,7 +45,7 @@ test.each([
     };
     const items = makeWorkload({
       seed: 31,
-      numRequests: 120,
+      numRequests: part(240),
       numTokens: config.vocabSize,
       numFiles: 4,
       fileTokens: 40,
@@ -70,8 +71,8 @@ test.each([
         error: plain.outcomes.get(id)!.error,
       });
     }
-    expect(drafted.tokens.accepted).toBeGreaterThan(500);
-    expect(drafted.tokens.drafted - drafted.tokens.accepted).toBeGreaterThan(100);
+    expect(drafted.tokens.accepted).toBeGreaterThan(part(1000));
+    expect(drafted.tokens.drafted - drafted.tokens.accepted).toBeGreaterThan(part(200));
     expect(drafted.events.steps).toBeLessThan(plain.events.steps);
   } finally {
     await runner.dispose();
