@@ -31,6 +31,8 @@ import { Participant } from './lm/participant.ts';
 import { LanguageModelProvider } from './lm/languageModelProvider.ts';
 import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
+import { DOWNLOAD_COMMAND } from './models/downloadLines.ts';
+import { Downloads } from './models/downloads.ts';
 import { locateModel } from './models/locate.ts';
 import { CACHE_VIEW, CacheView } from './monitor/cacheView.ts';
 import { Figures } from './monitor/figures.ts';
@@ -71,7 +73,21 @@ export class Features {
     const figures = new Figures(host, context.globalState);
     const status = new StatusItem(host, figures, pauseOf(snooze, settings, figures));
     const cache = new CacheView(context.extensionUri, host, figures);
-    const commanded = { host, mirror, completion, snooze, edits, chat, explanation, summaries, figures, cache };
+    const downloads = new Downloads(context, host, settings);
+    void downloads.offerRest();
+    const commanded = {
+      host,
+      downloads,
+      mirror,
+      completion,
+      snooze,
+      edits,
+      chat,
+      explanation,
+      summaries,
+      figures,
+      cache,
+    };
     this.#host = host;
     this.#disposables = [
       // The disk cache does not record which file an entry belongs to. So everything is cleared, and what is still
@@ -100,6 +116,7 @@ export class Features {
       languageModel,
       participant,
       figures,
+      downloads,
       vscode.languages.registerInlineCompletionItemProvider(DOCUMENTS, completion),
       vscode.window.registerWebviewViewProvider(CHAT_VIEW, chat),
       vscode.window.registerWebviewViewProvider(CACHE_VIEW, cache),
@@ -123,6 +140,7 @@ export class Features {
 /** The features that have commands. */
 interface Commanded {
   host: EngineHost;
+  downloads: Downloads;
   mirror: DocumentMirror;
   completion: CompletionProvider;
   snooze: Snooze;
@@ -139,7 +157,7 @@ function commands(
   context: vscode.ExtensionContext,
   settings: Settings,
   log: Log,
-  { host, mirror, completion, snooze, edits, chat, explanation, summaries, figures, cache }: Commanded,
+  { host, downloads, mirror, completion, snooze, edits, chat, explanation, summaries, figures, cache }: Commanded,
 ): vscode.Disposable[] {
   const command = (name: string, run: (...args: never[]) => unknown) => vscode.commands.registerCommand(name, run);
   const editSelection = new EditSelection(context.workspaceState, host, mirror, edits);
@@ -159,7 +177,10 @@ function commands(
     command('kvasir.summarizeFile', (uri?: vscode.Uri) => summarizeFile(chat, uri)),
     command('kvasir.summarizeSelection', () => summarizeSelection(chat)),
     command('kvasir.clearCache', () => clearCache(summaries, completion, host, figures)),
-    command('kvasir.chooseModel', () => chooseModel(locateModel('', context.extensionPath).modelDir, host, settings)),
+    command('kvasir.chooseModel', () =>
+      chooseModel(locateModel('', context.extensionPath).modelDir, { host, settings, downloads }),
+    ),
+    command(DOWNLOAD_COMMAND, (id?: unknown) => downloads.known(typeof id === 'string' ? id : undefined)),
     command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),
     command('kvasir.getStarted', () =>
       vscode.commands.executeCommand('workbench.action.openWalkthrough', WALKTHROUGH, false),

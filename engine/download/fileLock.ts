@@ -71,6 +71,14 @@ async function isStale(file: string, seen: { mark: string; mtime: number; since:
   return performance.now() - seen.since > MAX_QUIET_MS;
 }
 
+/** Whether a process of this machine holds the lock, or one of another machine may. */
+export async function isHeld(file: string): Promise<boolean> {
+  const mark = await readFile(file, 'utf8').catch(() => null);
+  if (mark === null) return false;
+  const [pid, host] = mark.split(' ');
+  return host !== hostname() || isRunning(Number(pid));
+}
+
 /** Removes the lock if it still has this mark. */
 async function remove(file: string, mark: string): Promise<void> {
   const aside = `${file}.${randomBytes(4).toString('hex')}`;

@@ -17,6 +17,7 @@ import {
 } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import path from 'node:path';
+import { isHeld } from './fileLock.ts';
 import type { HubFile } from './hub.ts';
 
 export interface Machine {
@@ -73,11 +74,28 @@ export class CachedRepository {
     return Math.min(part?.size ?? 0, file.size);
   }
 
+  /** Bytes of files that are not whole. */
+  async partBytes(): Promise<number> {
+    let bytes = 0;
+    for (const name of await this.#names(/\.kvasir\.incomplete$/))
+      bytes += (await stat(path.join(this.blobs, name)).catch(() => null))?.size ?? 0;
+    return bytes;
+  }
+
+  /** Whether a process is bringing a file. */
+  async isBusy(): Promise<boolean> {
+    for (const name of await this.#names(/\.kvasir\.lock$/)) if (await isHeld(path.join(this.blobs, name))) return true;
+    return false;
+  }
+
+  async #names(pattern: RegExp): Promise<string[]> {
+    return (await readdir(this.blobs).catch(() => [])).filter((name) => pattern.test(name));
+  }
+
   /** Removes the parts of files that are not whole, so that their space is free. */
   async discardParts(): Promise<void> {
-    const names = await readdir(this.blobs).catch(() => []);
-    for (const name of names)
-      if (/\.kvasir\.(incomplete|etag)$/.test(name)) await rm(path.join(this.blobs, name), { force: true });
+    for (const name of await this.#names(/\.kvasir\.(incomplete|etag)$/))
+      await rm(path.join(this.blobs, name), { force: true });
   }
 
   /** Puts whole blobs under their names into the snapshot, and lets `revision` name it. */

@@ -19,7 +19,7 @@ export interface KnownModel {
   licence: string;
   /** Trained for code, including fill-in-the-middle. The others are general. All follow instructions. */
   code: boolean;
-  /** The one that is offered where there is room for one. */
+  /** See FIRST_MODEL. */
   first?: boolean;
   parameters: number;
   /**
@@ -32,3 +32,6 @@ export interface KnownModel {
 }
 
 export const KNOWN_MODELS: readonly KnownModel[] = models;
+
+/** The one that is offered where there is room for one. */
+export const FIRST_MODEL: KnownModel = KNOWN_MODELS.find(({ first }) => first) ?? KNOWN_MODELS[0]!;

@@ -37,7 +37,7 @@ type Translate = (text: string, ...values: (string | number)[]) => string;
 const english: Translate = (text, ...values) => text.replace(/\{(\d)\}/g, (_, i: string) => String(values[Number(i)]));
 
 /** One sentence for the user, or two: what happened, and what to do. */
-function describeProblem(problem: Problem, t: Translate, bytes: (value: number) => string): string {
+export function describeProblem(problem: Problem, t: Translate, bytes: (value: number) => string): string {
   switch (problem.kind) {
     case 'badName':
       return t('{0} is not the name of a repository; it has the form owner/name.', problem.name || '""');

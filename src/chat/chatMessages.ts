@@ -163,6 +163,7 @@ export type ToHost =
   | { type: 'copy'; text: string }
   | { type: 'code'; action: CodeAction; text: string; language: string }
   | { type: 'chooseModel' }
+  | { type: 'downloadModel' }
   | { type: 'remedy'; remedy: Remedy }
   | { type: 'showLog' }
   | { type: 'restart' };
@@ -205,6 +206,7 @@ type StringName =
   | 'editing'
   | 'cancel'
   | 'chooseModel'
+  | 'downloadModel'
   | 'openSetting'
   | 'tryAnyway'
   | 'refused'

@@ -1,4 +1,7 @@
 /** The chat page's texts in the user's language. */
+import { FIRST_MODEL } from '../../engine/download/knownModels.ts';
+import { downloadLabel } from '../models/downloadLines.ts';
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Strings } from './chatMessages.ts';
 
@@ -36,6 +39,7 @@ export function chatStrings(): Strings {
     editing: t('Edit the question; everything after it will be removed'),
     cancel: t('Cancel'),
     chooseModel: t('Choose Model'),
+    downloadModel: downloadLabel(FIRST_MODEL, speech()),
     openSetting: t('Open Setting'),
     tryAnyway: t('Try anyway'),
     refused: t('{0} is too small for this: choose a larger model.'),

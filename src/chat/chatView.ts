@@ -3,6 +3,7 @@
  * closed and reopened at any time.
  */
 import { speech } from '../speech.ts';
+import { DOWNLOAD_COMMAND } from '../models/downloadLines.ts';
 import * as vscode from '../vscode.ts';
 import { attachPage } from '../pageView.ts';
 import type { Task } from '../../engine/protocol/tasks.ts';
@@ -173,6 +174,8 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         return this.#codeBlocks.run(message.action, message.text, message.language, chat.context.editor);
       case 'chooseModel':
         return void (await vscode.commands.executeCommand('kvasir.chooseModel'));
+      case 'downloadModel':
+        return void (await vscode.commands.executeCommand(DOWNLOAD_COMMAND));
       case 'remedy':
         return applyRemedy(message.remedy);
       case 'showLog':

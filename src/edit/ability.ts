@@ -1,4 +1,7 @@
 /** Whether the model can follow instructions. A model that cannot is not asked, because it would produce noise. */
+import { FIRST_MODEL } from '../../engine/download/knownModels.ts';
+import { DOWNLOAD_COMMAND, downloadLabel } from '../models/downloadLines.ts';
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { failureOf } from '../client/failure.ts';
@@ -23,7 +26,8 @@ export async function followsInstructions(host: EngineHost, cannot: (name: strin
 }
 
 async function offerAnother(message: string): Promise<void> {
-  const choose = vscode.l10n.t('Choose Model');
-  if ((await vscode.window.showInformationMessage(`Kvasir: ${message}`, choose)) === choose)
-    await vscode.commands.executeCommand('kvasir.chooseModel');
+  const [download, choose] = [downloadLabel(FIRST_MODEL, speech()), vscode.l10n.t('Choose Model')];
+  const chosen = await vscode.window.showInformationMessage(`Kvasir: ${message}`, download, choose);
+  if (chosen === download) await vscode.commands.executeCommand(DOWNLOAD_COMMAND);
+  if (chosen === choose) await vscode.commands.executeCommand('kvasir.chooseModel');
 }

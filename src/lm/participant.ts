@@ -4,6 +4,9 @@
  */
 import { messageOf } from '../format.ts';
 import type { AnswerSource, ChatMessage } from '../../engine/protocol/tasks.ts';
+import { FIRST_MODEL } from '../../engine/download/knownModels.ts';
+import { DOWNLOAD_COMMAND, downloadLabel } from '../models/downloadLines.ts';
+import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import { QuestionTasks } from '../chat/questionTask.ts';
 import type { Settings } from '../config.ts';
@@ -116,6 +119,7 @@ function sourceOf({ metadata }: vscode.ChatResult): AnswerSource | undefined {
 const SOURCES: readonly AnswerSource[] = ['files', 'stock', 'unattached', 'refused'];
 
 function offerModels(stream: vscode.ChatResponseStream): void {
+  stream.button({ command: DOWNLOAD_COMMAND, title: downloadLabel(FIRST_MODEL, speech()) });
   stream.button({ command: 'kvasir.chooseModel', title: vscode.l10n.t('Choose Model') });
 }
 

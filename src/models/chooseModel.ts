@@ -1,6 +1,6 @@
 /**
  * `Kvasir: Choose Model`: lists the built-in model, those found on this machine with the engine's verdict on each, and
- * larger ones that could run. Fills while it is open. Does not act on the choice: useModel.ts does.
+ * larger ones to download. Fills while it is open. Does not act on the choice: useModel.ts and downloads.ts do.
  */
 import { messageOf } from '../format.ts';
 import { homedir } from 'node:os';
@@ -10,11 +10,13 @@ import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { EngineHost } from '../client/engineHost.ts';
-import { expandHome } from '../../engine/download/hubCache.ts';
+import { CachedRepository, expandHome, hubFolder } from '../../engine/download/hubCache.ts';
+import { KNOWN_MODELS } from '../../engine/download/knownModels.ts';
 import { findModels, folderName } from './discover.ts';
+import { type Downloads, repositoryOf } from './downloads.ts';
 import { describeInspected, describePending, describeRecommended, describeRefused } from './modelItems.ts';
-import { fetchCommand, recommend } from './recommend.ts';
-import { browseForModel, offerFetch, useModel } from './useModel.ts';
+import { recommend } from './recommend.ts';
+import { browseForModel, useModel } from './useModel.ts';
 
 interface ModelItem extends vscode.QuickPickItem {
   /** Stable while the line's words change. */
@@ -34,11 +36,21 @@ interface Candidate {
 interface Known {
   models: Map<Candidate, InspectedModel | { reason: string }>;
   machine: { availableBytes: number; readBytesPerSecond: number | null } | null;
+  /** What earlier downloads have left, by id of the known model. */
+  partBytes: Map<string, number>;
 }
 
-export async function chooseModel(builtInDir: string, host: EngineHost, settings: Settings): Promise<void> {
+/** What acts on a choice. */
+export interface Chooser {
+  host: EngineHost;
+  settings: Settings;
+  downloads: Downloads;
+}
+
+export async function chooseModel(builtInDir: string, chooser: Chooser): Promise<void> {
+  const { host, settings } = chooser;
   const candidates = findCandidates(builtInDir, settings);
-  const known: Known = { models: new Map(), machine: null };
+  const known: Known = { models: new Map(), machine: null, partBytes: new Map() };
   const pick = vscode.window.createQuickPick<ModelItem>();
   let open = true;
   // Not in the placeholder: the editor shows that again as a tooltip, which covers the list below the mouse.
@@ -59,7 +71,7 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
   const refresh = () => {
     if (!open) return;
     const before = pick.activeItems[0]?.id;
-    pick.items = items(candidates, known, host, settings);
+    pick.items = items(candidates, known, chooser);
     // Late results do not move the cursor.
     const again = pick.items.find(({ id }) => id !== undefined && id === before);
     if (again) pick.activeItems = [again];
@@ -73,6 +85,7 @@ export async function chooseModel(builtInDir: string, host: EngineHost, settings
   await Promise.all([
     inspectAll(candidates, known, host, native, () => open, refresh),
     describeMachine(known, host, refresh),
+    describeParts(known, refresh),
   ]);
   if (!open) return;
   pick.busy = false;
@@ -127,7 +140,18 @@ async function describeMachine(known: Known, host: EngineHost, refresh: () => vo
   }
 }
 
-function items(candidates: Candidate[], { models, machine }: Known, host: EngineHost, settings: Settings): ModelItem[] {
+async function describeParts({ partBytes }: Known, refresh: () => void): Promise<void> {
+  const hub = hubFolder({ env: process.env, home: homedir() });
+  for (const { id, repository } of KNOWN_MODELS)
+    partBytes.set(id, await new CachedRepository(hub, repository).partBytes());
+  if ([...partBytes.values()].some((bytes) => bytes > 0)) refresh();
+}
+
+function items(
+  candidates: Candidate[],
+  { models, machine, partBytes }: Known,
+  { host, settings, downloads }: Chooser,
+): ModelItem[] {
   const { precision } = settings.current;
   const language = speech();
   const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
@@ -152,7 +176,9 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
         run: () => useModel(setting, answer.name, host, settings),
       });
   }
-  const larger = machine ? recommend(machine, precision, new Set(candidates.map(({ name }) => name))) : [];
+  const repositories = new Set(candidates.flatMap(({ modelDir, name }) => [name, repositoryOf(modelDir) ?? name]));
+  const present = KNOWN_MODELS.filter((each) => repositories.has(each.id) || repositories.has(each.repository));
+  const larger = machine ? recommend(machine, precision, new Set(present.map(({ id }) => id))) : [];
   return [
     separator(vscode.l10n.t('here')),
     ...here,
@@ -168,12 +194,24 @@ function items(candidates: Candidate[], { models, machine }: Known, host: Engine
       detail: vscode.l10n.t('A model in one file, or in parts'),
       run: () => browseForModel('file', host, settings),
     },
-    ...(larger.length ? [separator(vscode.l10n.t('larger, to download'))] : []),
+    separator(vscode.l10n.t('to download')),
     ...larger.map((each) => ({
-      ...describeRecommended(each, precision, machine?.readBytesPerSecond ?? null, language),
+      ...describeRecommended(
+        each,
+        precision,
+        machine?.readBytesPerSecond ?? null,
+        partBytes.get(each.model.id) ?? 0,
+        language,
+      ),
       id: each.model.id,
-      run: () => offerFetch(each.model.id, fetchCommand(each.model.id)),
+      run: () => downloads.known(each.model.id),
     })),
+    {
+      id: 'download',
+      label: `$(cloud-download) ${vscode.l10n.t('Download another model…')}`,
+      detail: vscode.l10n.t('From the Hugging Face hub, by owner/name'),
+      run: () => downloads.other(),
+    },
     ...(refused.length ? [separator(vscode.l10n.t('cannot run'))] : []),
     ...refused,
   ];

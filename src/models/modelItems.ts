@@ -2,6 +2,7 @@
 import type { InspectedModel } from '../../engine/protocol/stats.ts';
 import type { WeightPrecision } from '../config.ts';
 import type { Speech, Translate } from '../format.ts';
+import { downloadLabel } from './downloadLines.ts';
 import type { Recommendation } from './recommend.ts';
 
 export interface ModelLine {
@@ -58,11 +59,13 @@ export function describeRefused(reason: string, { name, current }: Found, { t }:
   return { label: `$(error) ${name}`, description: current ? t('in use') : '', detail: reason };
 }
 
-/** Shows what the estimate was made from, if the line is short enough, so that nobody takes it for a measurement. */
+/**
+ * A model that can be downloaded. `partBytes`: what an earlier download has left. Shows what the estimate was made from, if the line is short enough, so that nobody takes it for a measurement. */
 export function describeRecommended(
   { model, precision, memoryBytes, tokensPerSecond }: Recommendation,
   set: WeightPrecision,
   readBytesPerSecond: number | null,
+  partBytes: number,
   speech: Speech,
 ): ModelLine {
   const {
@@ -74,10 +77,16 @@ export function describeRecommended(
       ? undefined
       : { max: count(tokensPerSecond), reads: bytes(readBytesPerSecond) };
   return {
-    label: `$(cloud-download) ${model.id}`,
-    description: `${formatParameters(model.parameters, speech)} · ${model.licence}`,
+    label: `$(cloud-download) ${downloadLabel(model, speech)}`,
+    description: [
+      partBytes > 0
+        ? t('{0} are here already', bytes(partBytes))
+        : model.code
+          ? t('completions, chat, edits')
+          : t('chat, edits; no completions'),
+      model.licence,
+    ].join(' · '),
     detail: [
-      model.code ? t('code') : t('general'),
       precision === set
         ? t('needs {0}', bytes(memoryBytes))
         : t(

@@ -51,11 +51,3 @@ export function recommend(
     .filter((one) => one !== undefined)
     .sort((a, b) => Number(b.model.code) - Number(a.model.code) || b.model.parameters - a.model.parameters);
 }
-
-/**
- * The command that downloads it with Hugging Face's own tool (Python's huggingface_hub) into the cache where
- * `findModels` looks.
- */
-export function fetchCommand(id: string): string {
-  return `hf download ${id}`;
-}

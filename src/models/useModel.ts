@@ -1,7 +1,4 @@
-/**
- * Acts on a choice of model: writes the setting and loads the model, with a way back, or copies the command that
- * downloads one.
- */
+/** Acts on a choice of model: writes the setting and loads the model, with a way back. Downloads nothing. */
 import { messageOf } from '../format.ts';
 import { homedir } from 'node:os';
 import * as vscode from '../vscode.ts';
@@ -84,21 +81,4 @@ export async function browseForModel(kind: 'folder' | 'file', host: EngineHost, 
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, again)) === again)
       await browseForModel(kind, host, settings);
   }
-}
-
-/** Copies the command. Downloads nothing and runs nothing. */
-export async function offerFetch(id: string, command: string): Promise<void> {
-  await vscode.env.clipboard.writeText(command);
-  const terminal = vscode.l10n.t('Paste into Terminal');
-  const message = [
-    vscode.l10n.t(
-      'Copied: {0}. It needs network access and Hugging Face’s tool (pip install -U huggingface_hub).',
-      command,
-    ),
-    vscode.l10n.t('When it has finished, {0} appears in this list.', id),
-  ].join(' ');
-  if ((await vscode.window.showInformationMessage(message, terminal)) !== terminal) return;
-  const shell = vscode.window.createTerminal({ name: 'Kvasir' });
-  shell.show();
-  shell.sendText(command, false);
 }

@@ -10,6 +10,7 @@ export interface AnswerActions extends CodeActions {
   regenerate(anyway: boolean): void;
   attachAndAsk(ref: ContextRef): void;
   chooseModel(): void;
+  downloadModel(): void;
   remedy(remedy: NonNullable<AssistantTurn['remedy']>): void;
   showLog(): void;
   restart(): void;
@@ -155,10 +156,11 @@ export class AnswerTurn {
   }
 
   #refusal(model: string): HTMLElement {
-    const { refused, chooseModel, tryAnyway } = this.#strings;
+    const { refused, chooseModel, downloadModel, tryAnyway } = this.#strings;
     return notice(
       'refusal',
       refused.replace('{0}', () => model),
+      button(downloadModel, { class: 'link' }, this.#actions.downloadModel),
       button(chooseModel, { class: 'link' }, this.#actions.chooseModel),
       button(tryAnyway, { class: 'link regenerate' }, () => this.#actions.regenerate(true)),
     );

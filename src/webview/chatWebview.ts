@@ -57,6 +57,7 @@ const turnList = new TurnList(list, strings, {
   regenerate: (anyway) => send({ type: 'regenerate', anyway }),
   attachAndAsk: (ref) => send({ type: 'attachAndAsk', ref }),
   chooseModel,
+  downloadModel: () => send({ type: 'downloadModel' }),
   remedy: (remedy) => send({ type: 'remedy', remedy }),
   showLog: () => send({ type: 'showLog' }),
   restart: () => send({ type: 'restart' }),

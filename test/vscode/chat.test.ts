@@ -298,7 +298,7 @@ ownEditorSuite('chat', FILES, (editor) => {
     await ended(lastAnswer());
     const answer = await askToTheEnd('/fix');
     expect(await answer.locator('.refusal').innerText()).toMatch(
-      /kvasir-starter is too small.*\s+Choose Model\s+Try anyway/s,
+      /kvasir-starter is too small.*\s+Download Qwen2\.5-Coder 1\.5B \(about 1\.9 GB\)\s+Choose Model\s+Try anyway/s,
     );
     await editor().screenshot('chat-refusal');
     await answer.getByRole('button', { name: 'Try anyway' }).click();

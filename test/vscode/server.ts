@@ -29,6 +29,10 @@ export interface EditorServerAddress {
   installed: boolean;
   /** `true` if the server and the browser can reach loopback only. Otherwise the reason why they can reach more. */
   isolated: true | string;
+  /** Command that starts a process in the network of the server and the browser; empty without one. */
+  enter: string[];
+  /** Port that HF_ENDPOINT names, on the loopback. Nobody listens there unless a test does. */
+  hubPort: number;
 }
 
 const SETTINGS = {
@@ -94,7 +98,7 @@ export async function startServer(
       },
     }),
   );
-  const port = await freePort();
+  const [port, hubPort] = [await freePort(), await freePort()];
   writeFileSync(path.join(folder, 'config.yaml'), `bind-addr: 127.0.0.1:${port}\nauth: none\ncert: false\n`);
 
   // Nothing of the outer editor, test runner or npm may leak in. Inside a VS Code terminal, code-server would open a
@@ -105,6 +109,7 @@ export async function startServer(
   const env = {
     ...Object.fromEntries(kept.map((name) => [name, process.env[name] as string])),
     HOME: path.join(folder, 'home'),
+    HF_ENDPOINT: `http://127.0.0.1:${hubPort}`,
     EXTENSIONS_GALLERY: '{"serviceUrl":""}',
     [RUN_VARIABLE]: runId,
   };
@@ -183,6 +188,8 @@ export async function startServer(
         folder,
         installed: vsix !== undefined,
         isolated: namespace.isolated,
+        enter: namespace.enter,
+        hubPort,
       },
       stop,
     };

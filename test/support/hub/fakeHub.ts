@@ -100,6 +100,11 @@ export class FakeHub {
     return `http://127.0.0.1:${portOf(this.#hub)}${this.#path}`;
   }
 
+  /** Ends what the CDN is sending. */
+  cut(): void {
+    this.#cdn.closeAllConnections();
+  }
+
   /** What the CDN was asked for. */
   get loads(): Seen[] {
     return this.seen.filter(({ server }) => server === 'cdn');
@@ -166,7 +171,7 @@ export class FakeHub {
     bytes: Buffer,
     etag: string,
   ): Promise<void> {
-    const { ignoresRanges, refusesRanges, shiftsRanges, delayMs } = this.faults;
+    const { ignoresRanges, refusesRanges, shiftsRanges } = this.faults;
     const asked = /^bytes=(\d+)-$/.exec(request.headers.range ?? '')?.[1];
     const isSame = request.headers['if-range'] === undefined || request.headers['if-range'] === etag;
     const isPart = asked !== undefined && isSame && !ignoresRanges;
@@ -188,7 +193,9 @@ export class FakeHub {
         setTimeout(() => response.destroy(), 20);
         return;
       }
-      if (delayMs) await new Promise((resolve) => setTimeout(resolve, this.faults.delayMs));
+      // A change of the delay ends or prolongs the pause that runs.
+      for (const since = performance.now(); performance.now() - since < this.faults.delayMs && !response.destroyed; )
+        await new Promise((resolve) => setTimeout(resolve, 5));
     }
     response.end();
   }

@@ -95,11 +95,14 @@ test('two processes load each byte once, also when the first one is killed', asy
   fake.faults.delayMs = 30;
   const first = start(['o/m', '--file', 'q8_0']);
   await loaded(300_000);
+  // Nothing more arrives while the others start.
+  fake.faults.delayMs = 600_000;
   const second = start(['o/m', '--file', 'q8_0']);
   const third = start(['o/m', '--file', 'q8_0']);
   await expect.poll(() => fake.seen.filter(({ url }) => url.includes('/tree/')).length, { timeout: 60_000 }).toBe(3);
   first.child.kill('SIGKILL');
   await first.ended;
+  fake.faults.delayMs = 30;
   for (const { status, stdout } of await Promise.all([second.ended, third.ended])) {
     expect(status).toBe(0);
     expect(readFileSync(stdout.trim())).toEqual(FILES['m-q8_0.gguf']);

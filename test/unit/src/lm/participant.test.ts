@@ -269,7 +269,7 @@ describe('a command', () => {
     await ask('', { command });
     expect(tasks).toEqual([]);
     expect(said).toEqual([expect.stringContaining('tiny is too small for this')]);
-    expect(buttons).toEqual(['kvasir.chooseModel']);
+    expect(buttons).toEqual(['kvasir.downloadModel', 'kvasir.chooseModel']);
   });
 
   it('without a target is not sent', async () => {

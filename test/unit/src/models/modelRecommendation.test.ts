@@ -15,7 +15,7 @@ import {
   describeRefused,
   formatParameters,
 } from '../../../../src/models/modelItems.ts';
-import { fetchCommand, recommend } from '../../../../src/models/recommend.ts';
+import { recommend } from '../../../../src/models/recommend.ts';
 import { KNOWN_MODELS } from '../../../../engine/download/knownModels.ts';
 import { english, portuguese, t } from '../../../support/editor/translate.ts';
 
@@ -236,9 +236,7 @@ describe('the line of a model', () => {
     );
     expect(line('int4')).toMatch(/ · 2.1 GB of memory when running$/);
     const [best] = recommend({ availableBytes: 1.8e9, readBytesPerSecond: null }, 'int8');
-    expect(describeRecommended(best!, 'int8', null, english).detail).toBe(
-      'code · needs 1.1 GB with int4 (int8: 1.7 GB)',
-    );
+    expect(describeRecommended(best!, 'int8', null, 0, english).detail).toBe('needs 1.1 GB with int4 (int8: 1.7 GB)');
   });
   it('gives the reason why a model cannot run', () => {
     expect(
@@ -251,13 +249,18 @@ describe('the line of a model', () => {
   });
   it('shows a recommended model with the basis of its estimate', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 }, 'int8');
-    expect(describeRecommended(best!, 'int8', 20e9, english).detail).toBe(
-      'code · needs 1.7 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)',
+    expect(describeRecommended(best!, 'int8', 20e9, 0, english).detail).toBe(
+      'needs 1.7 GB · estimate: at most 13 tokens/s (20.0 GB/s ÷ 1.6 GB)',
     );
-    expect(describeRecommended({ ...best!, tokensPerSecond: null }, 'int8', null, english).detail).not.toContain(
+    expect(describeRecommended({ ...best!, tokensPerSecond: null }, 'int8', null, 0, english).detail).not.toContain(
       'estimate',
     );
-    expect(fetchCommand(best!.model.id)).toBe('hf download Qwen/Qwen2.5-Coder-1.5B-Instruct');
+    const { label, description } = describeRecommended(best!, 'int8', null, 0, english);
+    expect(label).toBe('$(cloud-download) Download Qwen2.5-Coder 1.5B (about 1.9 GB)');
+    expect(description).toBe('completions, chat, edits · Apache-2.0');
+    expect(describeRecommended(best!, 'int8', null, 9e8, english).description).toBe(
+      '900 MB are here already · Apache-2.0',
+    );
   });
   it('fits the width of the list in both languages', async () => {
     const inspected = await inspectFolder('model');
@@ -282,7 +285,7 @@ describe('the line of a model', () => {
         );
       const recommended = [23.1e9, 6e9, 2.2e9].flatMap((availableBytes) =>
         recommend({ availableBytes, readBytesPerSecond: 95e9 }, 'int8').map(
-          (each) => describeRecommended(each, 'int8', 95e9, words).detail,
+          (each) => describeRecommended(each, 'int8', 95e9, 0, words).detail,
         ),
       );
       for (const line of [...of(30e9), ...of(15e9), ...of(1e9), ...recommended])

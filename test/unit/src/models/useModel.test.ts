@@ -8,8 +8,6 @@ const world = vi.hoisted(() => ({
   answer: undefined as string | undefined,
   changed: () => {},
   overruled: false,
-  clipboard: '',
-  terminal: [] as unknown[],
 }));
 vi.mock('../../../../src/vscode.ts', () => ({
   EventEmitter: class {
@@ -27,11 +25,6 @@ vi.mock('../../../../src/vscode.ts', () => ({
   ProgressLocation: { Notification: 15 },
   env: {
     language: 'en',
-    clipboard: {
-      writeText: async (text: string) => {
-        world.clipboard = text;
-      },
-    },
   },
   l10n: { t: (text: string, ...values: unknown[]) => text.replace(/\{(\d)\}/g, (_, i) => String(values[Number(i)])) },
   window: {
@@ -47,7 +40,6 @@ vi.mock('../../../../src/vscode.ts', () => ({
       return world.answer;
     },
     withProgress: (_: unknown, work: (progress: unknown) => unknown) => work({ report() {} }),
-    createTerminal: () => ({ show() {}, sendText: (...sent: unknown[]) => world.terminal.push(sent) }),
   },
   workspace: {
     getConfiguration: () => ({
@@ -67,7 +59,7 @@ vi.mock('../../../../src/vscode.ts', () => ({
   },
 }));
 const { Settings } = await import('../../../../src/config.ts');
-const { offerFetch, useModel } = await import('../../../../src/models/useModel.ts');
+const { useModel } = await import('../../../../src/models/useModel.ts');
 
 beforeEach(() =>
   Object.assign(world, {
@@ -76,8 +68,6 @@ beforeEach(() =>
     offered: [],
     answer: undefined,
     overruled: false,
-    clipboard: '',
-    terminal: [],
   }),
 );
 
@@ -158,10 +148,4 @@ test('an overruled setting is reported, and nothing is loaded', async () => {
   vi.useRealTimers();
   expect(world.told).toEqual(['Kvasir: A cannot be used: the editor has not applied the changed setting']);
   expect(loads).toEqual([]);
-});
-
-test('the download command is copied, and pasted into a terminal without running', async () => {
-  world.answer = 'Paste into Terminal';
-  await offerFetch('a/b', 'hf download a/b');
-  expect([world.clipboard, world.terminal]).toEqual(['hf download a/b', [['hf download a/b', false]]]);
 });
