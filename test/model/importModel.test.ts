@@ -290,7 +290,7 @@ describe('8-bit weights', () => {
   const weightsOf = ({ dir }: ImportedModel) => readFileSync(path.join(dir, 'weights.bin'));
   const numbersOf = ({ dir, key: _, contentHash: __, ...rest }: ImportedModel) => ({
     ...rest,
-    config: { ...rest.config, int8Weights: null },
+    config: { ...rest.config, quantisation: null },
   });
 
   test.each(['F32', 'F16', 'BF16'] as const)(

@@ -72,7 +72,7 @@ async function openFiles(modelDir: string, folder: ModelFiles): Promise<OpenMode
     // Shapes are checked first, because a comparison of head and embedding needs the shapes of the config.
     const untied = planWeights(parsed, 'int8', false, 'rows').needed;
     for (const [name, shape] of untied)
-      if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.int8Weights);
+      if (name !== HEAD || weights.has(HEAD)) weights.check(name, shape, parsed.quantisation?.kind === 'int8');
     // A folder may have more tensors. In a GGUF file such a tensor means that the metadata describe another model.
     if (folder instanceof GgufModel) weights.refuseOthers(untied);
     if (!parsed.tied && !weights.has(HEAD))

@@ -3,6 +3,7 @@
  * text and images, split where they are fused, in the order in which heads are rotated. Reads no tensors.
  */
 import type { ModelConfig } from './hfConfig.ts';
+import { withMatrices } from './packedTensors.ts';
 import type { OwnedTensor } from './tensorFiles.ts';
 
 type Tensors = ReadonlyMap<string, OwnedTensor>;
@@ -14,7 +15,8 @@ const TEXT_HEAD = /^(?:model\.)?language_model\.lm_head\./;
 /** Consecutive rows of a fused tensor, by the name of the part. */
 type Parts = readonly (readonly [name: string, rows: number])[];
 
-export function asPlanned(tensors: Tensors, config: ModelConfig): Tensors {
+export function asPlanned(stored: Tensors, config: ModelConfig): Tensors {
+  const tensors = withMatrices(stored, config.quantisation);
   const { numHeads, kvHeads, headSize, ffnSize } = config;
   const fused: Readonly<Record<string, Parts>> = {
     qkv_proj: [
@@ -29,8 +31,8 @@ export function asPlanned(tensors: Tensors, config: ModelConfig): Tensors {
   };
   const order = headOrder(config);
   const result = new Map<string, OwnedTensor>();
-  for (const [stored, tensor] of tensors) {
-    const name = config.isText ? stored.replace(TEXT_HEAD, 'lm_head.').replace(TEXT_PREFIX, 'model.') : stored;
+  for (const [given, tensor] of tensors) {
+    const name = config.isText ? given.replace(TEXT_HEAD, 'lm_head.').replace(TEXT_PREFIX, 'model.') : given;
     const [, before, layer, after] = /^(.*\.)(qkv_proj|gate_up_proj)(\..*)$/.exec(name) ?? [];
     for (const [part, rows] of split(name, tensor, layer === undefined ? null : fused[layer]!)) {
       const named = part === null ? name : `${before}${part}${after}`;
@@ -51,11 +53,14 @@ function split(
   if (!parts || rows !== parts.reduce((sum, [, each]) => sum + each, 0)) return [[null, tensor]];
   const rowBytes = (info.end - info.start) / rows;
   let start = info.start;
+  let before = 0;
   return parts.map(([part, each]) => {
     const end = start + each * rowBytes;
     const own = { ...info, name, shape: [each, ...info.shape.slice(1)], start, end };
     start = end;
-    return [part, { ...tensor, info: own }] as const;
+    const firstRow = before;
+    before += each;
+    return [part, { ...tensor, info: own, ...(tensor.matrix ? { firstRow } : {}) }] as const;
   });
 }
 

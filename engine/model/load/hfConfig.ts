@@ -5,7 +5,7 @@
 import { count, FILE, flag, isObject, type Json, number, show, tokenIds } from './configFields.ts';
 import { type Architecture, FAMILIES, FAMILY_NAMES, type Family, isServed } from './families.ts';
 import { invalid, unsupported } from './modelFolder.ts';
-import { hasInt8Weights } from './quantisationConfig.ts';
+import { type Quantisation, quantisationOf } from './quantisationConfig.ts';
 import { layersWithoutRope, parseRope, type Rope } from './ropeConfig.ts';
 import { shortestWindow } from './slidingWindow.ts';
 import { MAX_TOKENS } from './tokenizerFile.ts';
@@ -35,8 +35,8 @@ export interface ModelConfig {
   readonly qkNorm: boolean;
   /** Folded into the weights. */
   readonly factors: Factors;
-  /** Matrices may be stored as 8-bit codes with one scale per row (see Weights). */
-  readonly int8Weights: boolean;
+  /** How matrices may be stored. Null: as floats, all of them. */
+  readonly quantisation: Quantisation | null;
   /** Each of these ends a generation. May be empty. */
   readonly eosIds: readonly number[];
   readonly bosId: number | null;
@@ -139,7 +139,7 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
   const config = isText ? textConfig(whole, whole.text_config as Json) : whole;
   const architecture = architectureOf(config);
   const family: Family = FAMILIES[architecture];
-  const int8Weights = hasInt8Weights(config);
+  const quantisation = quantisationOf(config);
 
   const hiddenSize = count(config, 'hidden_size', MAX_HIDDEN);
   const ffnSize = count(config, 'intermediate_size', MAX_FFN);
@@ -177,7 +177,7 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
     ffnBias: family.mlpBias === true && flag(config, 'mlp_bias', false),
     qkNorm: family.qkNorm === true,
     factors: factorsOf(config, architecture, heads.headSize),
-    int8Weights,
+    quantisation,
     eosIds: ids('eos_token_id'),
     bosId: ids('bos_token_id')[0] ?? null,
   };

@@ -14,20 +14,6 @@ const MAX_SHARDS = 512;
 const MAX_POINTER_BYTES = 1024;
 /** What torch.compile puts into the names of tensors. */
 const COMPILED = /(^|\.)_orig_mod\./g;
-const PACKED = '_packed';
-
-/**
- * A tensor under the name by which it is asked for. The format pack-quantized of compressed-tensors stores 8-bit codes
- * as NAME_packed, int32 [rows, width / 4] (`pack_to_int32` there): the same bytes as int8 [rows, width], but for 128.
- */
-function unpacked({ file, tensors }: Shard, stored: string): [name: string, owned: OwnedTensor] {
-  const info = tensors.get(stored)!;
-  const name = stored.replace(COMPILED, '$1');
-  const [rows, width] = info.shape;
-  if (info.dtype !== 'I32' || info.shape.length !== 2 || !name.endsWith(PACKED)) return [name, { file, info }];
-  const codes = { ...info, dtype: 'I8', shape: [rows!, 4 * width!] };
-  return [name.slice(0, -PACKED.length), { file, info: codes, packed: true }];
-}
 
 interface Shard {
   readonly file: OpenFile;
@@ -57,10 +43,10 @@ export async function openSafetensors(folder: ModelFolder): Promise<TensorFiles>
   const shards = new Map<string, Shard>();
   const tensors = new Map<string, OwnedTensor>();
   const own = (shard: Shard, stored: string): void => {
-    const [name, owned] = unpacked(shard, stored);
+    const name = stored.replace(COMPILED, '$1');
     if (tensors.has(name))
       throw invalid(`${shard.file.name}: tensor ${JSON.stringify(name.slice(0, 200))} is there under two names.`);
-    tensors.set(name, owned);
+    tensors.set(name, { file: shard.file, info: shard.tensors.get(stored)! });
   };
   const opened = (): TensorFiles => ({
     files: [...shards.values()],

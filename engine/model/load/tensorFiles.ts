@@ -1,7 +1,17 @@
 /** The open files of a model and the tensors in them, by the names of Hugging Face. Does not decode tensors. */
+import type { Hash } from 'node:crypto';
 import { reasonOf } from '../../protocol/errors.ts';
 import { invalid, type OpenFile } from './modelFolder.ts';
 import type { TensorInfo } from './safetensors.ts';
+
+/** A matrix that is made from several tensors. */
+export interface Matrix {
+  readonly inputs: number;
+  /** Rows first .. first+count-1. `hash`: takes all bytes of the matrix. */
+  rows(first: number, count: number, out: Float32Array, hash?: Hash): Promise<void>;
+  /** Forgets what was read. */
+  release(): void;
+}
 
 /** A tensor and its file. Its name in the file may be another one. */
 export interface OwnedTensor {
@@ -9,6 +19,9 @@ export interface OwnedTensor {
   readonly info: TensorInfo;
   /** Four codes of a row are an int32, the first one in its low byte, each with 128 added to it. */
   readonly packed?: boolean;
+  /** Its rows come from here, from row `firstRow` on. `info` has only the shape. */
+  readonly matrix?: Matrix;
+  readonly firstRow?: number;
   /** The rows of each head stand in another order: row r of a head is row order[r] in the file. */
   readonly order?: readonly number[];
 }

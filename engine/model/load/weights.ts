@@ -12,7 +12,7 @@ import { type OpenFile, invalid, unsupported } from './modelFolder.ts';
 import { CHOOSE_UNQUANTISED, otherQuantisation } from './otherFormats.ts';
 import { BYTES_PER_ELEMENT, fromCodes, toFloat32 } from './safetensors.ts';
 import { openSafetensors } from './safetensorsFiles.ts';
-import { type OwnedTensor, readExactly, type TensorFiles } from './tensorFiles.ts';
+import { type Matrix, type OwnedTensor, readExactly, type TensorFiles } from './tensorFiles.ts';
 
 const FLOATS: readonly string[] = ['F32', 'F16', 'BF16'];
 
@@ -21,8 +21,10 @@ const FLOATS: readonly string[] = ['F32', 'F16', 'BF16'];
  * row ([rows, 1]), and x = code * scale. The codes may be packed (see unpacked).
  */
 export class Weights {
-  private readonly opened: TensorFiles;
+  private opened: TensorFiles;
   private scratch: Uint8Array = new Uint8Array(0);
+  /** The one that is in memory. */
+  private matrix: Matrix | null = null;
   /** Rows of whole heads. */
   private heads = new Float32Array(0);
 
@@ -33,7 +35,14 @@ export class Weights {
   /** Opens the files with weights. Close it after use. `config`: without it tensors are as they stand in the files. */
   static async open(model: ModelFiles, config?: ModelConfig): Promise<Weights> {
     const opened = model instanceof GgufModel ? await model.openTensors() : await openSafetensors(model);
-    return new Weights(config ? { ...opened, tensors: asPlanned(opened.tensors, config) } : opened);
+    const weights = new Weights(opened);
+    try {
+      if (config) weights.opened = { ...opened, tensors: asPlanned(opened.tensors, config) };
+    } catch (error) {
+      await weights.close();
+      throw error;
+    }
+    return weights;
   }
 
   get files(): string[] {
@@ -157,7 +166,14 @@ export class Weights {
     out: Float32Array,
     hash?: Hash,
   ): Promise<Float32Array> {
-    const { file, info, packed } = this.find(name, 'is missing');
+    const { file, info, packed, matrix, firstRow = 0 } = this.find(name, 'is missing');
+    if (matrix) {
+      if (this.matrix !== matrix) this.matrix?.release();
+      this.matrix = matrix;
+      const result = out.subarray(0, count * matrix.inputs);
+      await matrix.rows(firstRow + first, count, result, first === 0 ? hash : undefined);
+      return result;
+    }
     const numRows = info.shape.length < 2 ? 1 : info.shape[0]!;
     const rowBytes = (info.end - info.start) / numRows;
     if (this.scratch.length < rowBytes * count) this.scratch = new Uint8Array(rowBytes * count);
@@ -210,6 +226,7 @@ export class Weights {
   async close(): Promise<void> {
     this.scratch = new Uint8Array(0);
     this.heads = new Float32Array(0);
+    this.matrix?.release();
     for (const { file } of this.opened.files) {
       await file.handle.close().catch((error: unknown) => {
         throw error instanceof RequestError ? error : invalid(`${file.name} cannot be closed: ${reasonOf(error)}.`);

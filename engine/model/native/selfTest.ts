@@ -33,7 +33,7 @@ const CONFIG: ModelConfig = {
   isText: false,
   qkNorm: false,
   factors: { embedding: 1, scores: 1 / Math.sqrt(64), residual: 1, logits: 1 },
-  int8Weights: false,
+  quantisation: null,
   eosIds: [],
   bosId: null,
 };

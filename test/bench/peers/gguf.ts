@@ -274,7 +274,7 @@ async function writeAll(file: FileHandle, weights: Weights, config: ModelConfig,
   ]);
   await file.writeFile(Buffer.concat([head, Buffer.alloc(aligned(head.length) - head.length)]));
   for (const { source, shape, type, bytes } of tensors) {
-    weights.check(source, shape, config.int8Weights);
+    weights.check(source, shape, config.quantisation?.kind === 'int8');
     const [rows, width] = shape.length === 1 ? [1, shape[0]!] : [shape[0]!, shape[1]!];
     const step = rowsPerRead(width);
     const values = new Float32Array(Math.min(step, rows) * width);

@@ -45,6 +45,10 @@ export function ggufConfig(fields: GgufFields, tensors: Tensors, ropeFactors: Fl
       throw unsupported(
         `${fields.file}: ${key(name)} differs from the head size (${headSize}), which is not supported.`,
       );
+  if (fields.flag(key('attention.causal'), true) !== true)
+    throw unsupported(
+      `${fields.file}: ${key('attention.causal')} is false, so the model writes no text: choose another file.`,
+    );
   const experts = fields.count(key('expert_count'), { least: 0, fallback: 0 });
   if (experts > 0)
     throw unsupported(

@@ -129,7 +129,7 @@ test.each<[string, Record<string, unknown>]>([
   ['architectures', { architectures: ['Qwen2ForSequenceClassification'] }],
   ['quantization_config', { quantization_config: { quant_method: 'gptq' } }],
   ['quantization_config.quant_method is missing', { quantization_config: {} }],
-  ['quantization_config.quant_method is "gptq"', { quantization_config: { ...INT8_CONFIG, quant_method: 'gptq' } }],
+  ['quantization_config.quant_method is "fp8"', { quantization_config: { ...INT8_CONFIG, quant_method: 'fp8' } }],
   [
     'quantization_config.format is "float-quantized"',
     { quantization_config: { ...INT8_CONFIG, format: 'float-quantized' } },
@@ -184,11 +184,11 @@ test('8-bit weights with one scale per row are accepted, whatever the activation
       config_groups: { a: { ...group, weights: weights8, input_activations: activations } },
     },
   ]) {
-    expect(parseConfig({ ...base, quantization_config }).int8Weights).toBe(true);
+    expect(parseConfig({ ...base, quantization_config }).quantisation).toEqual({ kind: 'int8' });
   }
   expect(
-    [parseConfig(base), parseConfig({ ...base, quantization_config: null })].map(({ int8Weights }) => int8Weights),
-  ).toEqual([false, false]);
+    [parseConfig(base), parseConfig({ ...base, quantization_config: null })].map(({ quantisation }) => quantisation),
+  ).toEqual([null, null]);
 });
 
 test('property: any quantisation config is either the supported one or refused in a sentence', () => {

@@ -108,9 +108,9 @@ describe('is named, with what to do:', () => {
       /^config\.json: quantization_config says .* by MLX/,
     ],
     [
-      'AWQ',
-      () => write('config.json', JSON.stringify({ ...config, quantization_config: { quant_method: 'awq', bits: 4 } })),
-      /quant_method is "awq".*choose the original model in bfloat16/,
+      'FP8',
+      () => write('config.json', JSON.stringify({ ...config, quantization_config: { quant_method: 'fp8' } })),
+      /quant_method is "fp8".*choose the original model in bfloat16/,
     ],
     [
       'GPTQ without quantization_config',

@@ -7,6 +7,7 @@ import type { Rope } from '../../../../../engine/model/load/ropeConfig.ts';
 import { inspectFolder } from '../../../../../engine/server/inspection.ts';
 import { MODELS } from '../../../../support/model/fixtures.ts';
 import {
+  BOOL,
   configEntries,
   type Entry,
   F32,
@@ -69,6 +70,14 @@ describe('rope scaling', () => {
       'changed.gguf has both rope_freqs.weight and a linear rope scaling',
     );
   });
+});
+
+test('a model that sees what follows is refused', async () => {
+  const causal = (value: boolean): Entry[] => [['llama.attention.causal', BOOL, value]];
+  await expect(inspectFolder(changed('llama-mha-f16', causal(false)))).rejects.toThrow(
+    'changed.gguf: llama.attention.causal is false, so the model writes no text: choose another file.',
+  );
+  expect((await inspectFolder(changed('llama-mha-f16', causal(true)))).model.config.architecture).toBe('llama');
 });
 
 describe('a tensor that the model does not use is refused by its name', () => {
