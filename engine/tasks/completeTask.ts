@@ -210,6 +210,7 @@ function cursorContext(
     words,
     scan: remembered(place.scan),
     parses: remembered(place.parses),
+    ...(place.continues ? { continues: remembered(place.continues) } : {}),
     ...(openIndent === undefined ? {} : { openIndent }),
   };
 }

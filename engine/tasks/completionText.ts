@@ -23,6 +23,8 @@ export interface CursorContext extends LinesContext {
   fits?: (written: string) => number | undefined;
   /** Whether text adds no error to the cursor's line. Left out if any text may be shown. */
   parses?: (written: string) => boolean;
+  /** Whether whole lines add no error, if what they leave open is closed. Left out if any lines may be shown. */
+  continues?: (written: string) => boolean;
 }
 
 /**
@@ -44,6 +46,8 @@ const OPERATORS = /(?:[\s,]|&&|\|\||\?\?|(?<=\s)[-+%=?|]|(?<!:):)+$/;
 /** Where a text may end to leave its line without an error. */
 const WORD_END = /(?:[\p{L}\p{N}_]|\$(?!\{))+|[)\]}"'`>]/gu;
 const MAX_TRIES = 12;
+/** What else a line may leave open. */
+const MARKUP = /<[\p{L}>/]/u;
 
 interface Cut {
   text: string;
@@ -61,7 +65,7 @@ export function shapeCompletion(context: CursorContext, rawText: string, finishe
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
   let cut = cutAtExistingCloser(context, cutMarks(context, cutRunaway(context, cutAtEnd(context, raw, finished))));
   cut = cutUnbalanced(context, cutOverlap(context, cut));
-  cut = cutBroken(context, cutUnfit(context, dropUseless(context, cut, raw)));
+  cut = cutBroken(context, cutBrokenLines(context, cutUnfit(context, dropUseless(context, cut, raw))));
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
   return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
 }
@@ -236,6 +240,23 @@ function cutUnfit({ fits }: CursorContext, cut: Cut): Cut {
   if (end === undefined) return cut.ended ? cut : { ...cut, shown: lines.length };
   const text = lines.slice(0, end).trimEnd();
   return { text, shown: text.length, ended: true, note: t('cut where the text is copied and does not fit here') };
+}
+
+/** Holds back lines until the text has no error but what it leaves open. At the end they are cut. */
+function cutBrokenLines({ after, fits, continues }: CursorContext, cut: Cut): Cut {
+  if (!fits || !continues || after.trim() !== '') return cut;
+  const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
+  // Where a text of one line has ended, more may follow on that line.
+  if (text.trim() === '' || (cut.ended && !text.includes('\n')) || MARKUP.test(text) || continues(text)) return cut;
+  const lineEnds = [...text.matchAll(/\s*\n/g)].map(({ index }) => index).reverse();
+  const end = lineEnds.slice(0, MAX_TRIES).find((at) => at > 0 && continues(text.slice(0, at))) ?? 0;
+  if (!cut.ended) return { ...cut, shown: end };
+  return {
+    text: text.slice(0, end),
+    shown: end,
+    ended: true,
+    note: cut.note ?? t('cut where the line would have an error'),
+  };
 }
 
 /** Ends at the last word with which the cursor's line has no error. Only where each line is held back. */

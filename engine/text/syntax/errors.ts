@@ -14,13 +14,19 @@ type Reader = <T>(written: string, read: (tree: Tree, text: string, old: Tree) =
 /**
  * Returns a function that tells whether text at the cursor adds no error to its line, with the rest of the line behind
  * it. It does not judge a line that has one even with a word at the cursor, nor a long one.
+ * @param open more text may follow on the line, so that nothing is missing at its end
  */
-export function lineJudge(lf: string, offset: number, withText: Reader): (written: string) => boolean {
+export function lineJudge(
+  lf: string,
+  offset: number,
+  withText: Reader,
+  { open = false } = {},
+): (written: string) => boolean {
   const start = lf.lastIndexOf('\n', offset - 1) + 1;
   const end = lf.indexOf('\n', offset) < 0 ? lf.length : lf.indexOf('\n', offset);
   const cleanPart = (tree: Tree, length: number): 'file' | 'line' | undefined => {
     if (!tree.rootNode.hasError) return 'file';
-    return hasErrorIn(tree, start, end + length) ? undefined : 'line';
+    return hasErrorIn(tree, start, end + length - (open ? 1 : 0)) ? undefined : 'line';
   };
   let isRead: boolean | undefined;
   let clean: 'file' | 'line' | 'none' | undefined;

@@ -13,6 +13,9 @@ import { Grammars, grammarFor, MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTree
 /** After these signs and words an operand follows. */
 const EXPECTS = /([=*%&|<>,.?:^~]|(?<!\+)\+|(?<!-)-|\b(and|or|not|in|of|is|return|await|new|yield|typeof))\s*$/;
 
+/** Grammars in which brackets cannot close what a line opens. */
+const ENDED_BY_INDENTATION = new Set(['python', 'ruby', 'bash', 'yaml']);
+
 export interface PlaceSyntax {
   /** The cursor is in a comment or a string. */
   inText: boolean;
@@ -32,6 +35,8 @@ export interface PlaceSyntax {
    * one even with a word there.
    */
   parses: (written: string) => boolean;
+  /** The same for whole lines at the cursor, if what they leave open is closed behind them. Undefined if nothing tells. */
+  continues: ((written: string) => boolean) | undefined;
   /** Finds where text at the cursor leaves its block. Takes whole lines only. */
   scan: (written: string) => BlockScan;
   /**
@@ -116,6 +121,7 @@ export class Syntax {
       inText,
       inTag: inText ? undefined : beginsTag(doc, offset, grammar, tree),
       parses: lineJudge(lf, offset, asWritten),
+      continues: ENDED_BY_INDENTATION.has(grammar) ? undefined : lineJudge(lf, offset, withText, { open: true }),
       openIndent: blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined,
       words: grammar === 'ruby' || grammar === 'bash',
       statementStart,

@@ -408,7 +408,14 @@ describe('a tree', () => {
           const [one, two] = [used, fresh].map((syntax) => {
             const place = syntax.at(doc, offset + typed.length) as PlaceSyntax;
             const parses = place.parses(written);
-            return { ...place, parses, scan: place.scan(written), withText: place.withText(written, outline) };
+            const continues = place.continues?.(written);
+            return {
+              ...place,
+              parses,
+              continues,
+              scan: place.scan(written),
+              withText: place.withText(written, outline),
+            };
           });
           expect(one).toEqual(two);
           fresh.forget();

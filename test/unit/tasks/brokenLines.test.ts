@@ -1,0 +1,64 @@
+/** Completions of several lines end before a line with an error. What they leave open is no error. */
+import { beforeAll, expect, it } from 'vitest';
+import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
+import type { Layout } from '../../../engine/text/prompt/layout.ts';
+import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
+import { Syntax } from '../../../engine/text/syntax/syntax.ts';
+import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
+import { starterLayout } from '../../support/starter.ts';
+
+let layout: Layout;
+const grammars = new Grammars();
+const syntax = new Syntax(grammars);
+beforeAll(async () => {
+  layout = await starterLayout({ copies: true });
+  await Promise.all(['typescript', 'tsx', 'python', 'go', 'java', 'rust', 'cpp'].map((name) => grammars.load(name)));
+});
+
+/** What is shown of `raw` at `|`, at its end, and after each of its characters. */
+function shown(extension: string, marked: string, raw: string): { text: string; steps: string[] } {
+  const offset = marked.indexOf('|');
+  const doc = new SourceDocument(`${extension} ${marked}`, `src/a.${extension}`, marked.replace('|', ''));
+  const { shape } = prepareComplete(layout, doc, { offset, multiline: true }, undefined, syntax);
+  const steps = Array.from({ length: raw.length }, (_, end) => shape(raw.slice(0, end), false).text);
+  return { text: shape(raw, true).text, steps };
+}
+
+it.each([
+  ['a value that is missing', 'ts', 'function f() {\n  |\n}\n', 'const a = 1;\n  let e = ;\n  g(e);', 'const a = 1;'],
+  ['an operand that is no expression', 'ts', 'function f() {\n  |\n}\n', 'const a = b;\n  if (a &&) {', 'const a = b;'],
+  ['a declaration in Go', 'go', 'package p\n\nfunc f() {\n\t|\n}\n', 'a := 1\n\tb := := 2\n\tc()', 'a := 1'],
+  [
+    'a statement in Java',
+    'java',
+    'class A {\n  void f() {\n    |\n  }\n}\n',
+    'int a = 1;\n    int = = 2;\n    g();',
+    'int a = 1;',
+  ],
+  ['a statement in C++', 'cpp', 'void f() {\n  |\n}\n', 'int a = 1;\n  if (a b c) {\n    g();', 'int a = 1;'],
+])('before %s', (_, extension, marked, raw, expected) => {
+  const { text, steps } = shown(extension, marked, raw);
+  expect(text).toBe(expected);
+  for (const step of steps) expect(text.startsWith(step), step).toBe(true);
+});
+
+it.each([
+  ['a block', 'ts', 'function f() {\n  |\n}\n', 'const a = b;\n  if (a) {\n    g(a);'],
+  ['the beginning of a block', 'ts', 'function f() {\n  |\n}\n', 'const a = b;\n  if (a) {'],
+  [
+    'a call with a function',
+    'ts',
+    'function f() {\n  |\n}\n',
+    "res.on('data', (a) => {\n    g(a);\n  });\n  res.on('end', () => {",
+  ],
+  ['an object', 'ts', 'function f() {\n  |\n}\n', 'items.push({\n    height: a.height,\n    width: a.width,'],
+  ['an operator', 'ts', 'function f() {\n  |\n}\n', "g(\n    '<a>' +"],
+  ['an element', 'tsx', 'function F() {\n  |\n}\n', 'return (\n    <View\n      style={a}'],
+  ['a block of Python', 'py', 'def f(a):\n    |\n', 'try:\n        g(a)'],
+  ['a block of Go', 'go', 'package p\n\nfunc f() {\n\t|\n}\n', 'a, err := g()\n\tif err != nil {'],
+  ['a block of Rust', 'rs', 'fn f() {\n    |\n}\n', 'let a = g();\n    match a {'],
+])('%s may be left open', (_, extension, marked, raw) => {
+  const { text, steps } = shown(extension, marked, raw);
+  expect(text).toBe(raw);
+  for (const step of steps) expect(raw.startsWith(step), step).toBe(true);
+});
