@@ -74,6 +74,7 @@ const NATIVE_CONFIG: ModelConfig = {
   outputBias: false,
   ffnBias: false,
   isText: false,
+  isGpt: false,
   qkNorm: false,
   factors: { embedding: 1, scores: 1 / Math.sqrt(64), residual: 1, logits: 1 },
   quantisation: null,

@@ -8,7 +8,7 @@ import { paddedProducts } from '../load/quantise.ts';
 import type { WeightPlan } from '../load/weightPlan.ts';
 import { FloatAttention, Int8Attention, type LayerAttention } from './attention.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from './feeds.ts';
-import { GraphOps, MS } from './graphOps.ts';
+import { GraphOps, MS, type Rows } from './graphOps.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
 
 // The precisions of weights and KV pool are independent.
@@ -85,11 +85,12 @@ class StepGraph {
   build(): Uint8Array {
     const last = this.#config.numLayers - 1;
     this.#skip = this.#padded(this.#embedding());
-    this.#x = this.#op('SimplifiedLayerNormalization', [this.#skip, this.#weight('l0.norm1')], {
-      axis: -1,
-      stash_type: 1,
-      ...this.#epsilon,
-    });
+    const { isGpt } = this.#config;
+    this.#x = this.#op(
+      isGpt ? 'LayerNormalization' : 'SimplifiedLayerNormalization',
+      [this.#skip, this.#weight('l0.norm1'), ...(isGpt ? [this.#weight('l0.norm1Bias')] : [])],
+      { axis: -1, stash_type: 1, ...this.#epsilon },
+    );
     for (let l = 0; l < last; l++) this.#feedForward(this.#padded(this.#attend(l)), l);
     this.#logits(this.#attend(last));
     this.#outputs();
@@ -152,6 +153,20 @@ class StepGraph {
     const { outputBias, ffnBias, numLayers } = this.#config;
     const ops = this.#ops;
     this.#addAndNorm(ops.linear(mixed, `l${l}.o`, outputBias ? `l${l}.oBias` : undefined), `l${l}.norm2`);
+    const downName = `l${l}.down`;
+    const hidden = this.#config.isGpt ? this.#activated(l) : this.#gated(l);
+    const next = l === numLayers - 1 ? 'norm' : `l${l + 1}.norm1`;
+    this.#addAndNorm(ops.layer(hidden, downName, ffnBias ? `${downName}Bias` : undefined), next);
+  }
+
+  #activated(l: number): Rows {
+    const up = this.#ops.linear(this.#x, `l${l}.up`, this.#config.ffnBias ? `l${l}.upBias` : undefined);
+    return this.#ops.rows(this.#op('FastGelu', [up], {}, MS), `l${l}.down`);
+  }
+
+  #gated(l: number): Rows {
+    const { ffnBias } = this.#config;
+    const ops = this.#ops;
     const [gateName, upName, downName] = [`l${l}.gate`, `l${l}.up`, `l${l}.down`];
     const bias = (name: string): string | undefined => (ffnBias ? `${name}Bias` : undefined);
     const rows = ops.rows(this.#x, gateName);
@@ -161,17 +176,16 @@ class StepGraph {
     const [up, factor] = ffnBias
       ? [ops.layer(rows, upName, bias(upName)), null]
       : [ops.product(rows, upName), rows.scale];
-    const hidden = ops.rows(this.#op('Mul', [gate, up]), downName, factor);
-    const next = l === numLayers - 1 ? 'norm' : `l${l + 1}.norm1`;
-    this.#addAndNorm(ops.layer(hidden, downName, bias(downName)), next);
+    return ops.rows(this.#op('Mul', [gate, up]), downName, factor);
   }
 
   /** Adds x to the residual stream. #x becomes the norm of the sum. */
   #addAndNorm(x: string, norm: string): void {
     const id = `r${this.#numSums++}`;
+    const { isGpt } = this.#config;
     this.#g.node(
-      'SkipSimplifiedLayerNormalization',
-      [x, this.#skip, this.#weight(norm)],
+      isGpt ? 'SkipLayerNormalization' : 'SkipSimplifiedLayerNormalization',
+      [x, this.#skip, this.#weight(norm), ...(isGpt ? [this.#weight(`${norm}Bias`)] : [])],
       [id, '', '', `${id}s`],
       this.#epsilon,
       MS,

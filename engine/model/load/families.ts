@@ -3,11 +3,22 @@
  * which fields of it count. Does not read files.
  */
 
-export type Architecture = 'qwen2' | 'qwen3' | 'llama' | 'mistral' | 'ministral3' | 'smollm3' | 'granite' | 'phi3';
+export type Architecture =
+  | 'qwen2'
+  | 'qwen3'
+  | 'llama'
+  | 'mistral'
+  | 'ministral3'
+  | 'smollm3'
+  | 'granite'
+  | 'phi3'
+  | 'starcoder2';
 
 export interface Family {
+  /** Norms subtract the mean and have a bias, and the feed-forward layers are c_fc, a GELU and c_proj. */
+  readonly isGpt?: boolean;
   readonly context: number;
-  readonly rmsEps: number;
+  readonly normEps: number;
   readonly theta: number;
   readonly tied: boolean;
   /** Of a missing key. Default: as many as query heads. Null always means that. */
@@ -15,8 +26,8 @@ export interface Family {
   /** Default: hidden_size / num_attention_heads. */
   readonly headSize?: number;
   /** Whether queries, keys and values have a bias, or the field that says so. */
-  readonly qkvBias: boolean | 'attention_bias';
-  /** Whether attention_bias is also about the output projection. */
+  readonly qkvBias: boolean | 'attention_bias' | 'use_bias';
+  /** Whether that field is also about the output projection. */
   readonly outputBias?: boolean;
   readonly mlpBias?: boolean;
   readonly qkNorm?: boolean;
@@ -41,7 +52,7 @@ export interface Family {
 export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   qwen2: {
     context: 32_768,
-    rmsEps: 1e-6,
+    normEps: 1e-6,
     theta: 10_000,
     tied: false,
     kvHeads: 32,
@@ -51,7 +62,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   },
   qwen3: {
     context: 32_768,
-    rmsEps: 1e-6,
+    normEps: 1e-6,
     theta: 10_000,
     tied: false,
     kvHeads: 32,
@@ -64,7 +75,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   },
   llama: {
     context: 2048,
-    rmsEps: 1e-6,
+    normEps: 1e-6,
     theta: 10_000,
     tied: false,
     qkvBias: 'attention_bias',
@@ -73,7 +84,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   },
   mistral: {
     context: 131_072,
-    rmsEps: 1e-6,
+    normEps: 1e-6,
     theta: 10_000,
     tied: false,
     kvHeads: 8,
@@ -82,7 +93,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   },
   ministral3: {
     context: 262_144,
-    rmsEps: 1e-5,
+    normEps: 1e-5,
     theta: 10_000,
     tied: false,
     kvHeads: 8,
@@ -93,7 +104,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   },
   smollm3: {
     context: 32_768,
-    rmsEps: 1e-6,
+    normEps: 1e-6,
     theta: 2_000_000,
     noRopeLayers: true,
     tied: true,
@@ -106,7 +117,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   },
   granite: {
     context: 2048,
-    rmsEps: 1e-6,
+    normEps: 1e-6,
     theta: 10_000,
     tied: false,
     qkvBias: 'attention_bias',
@@ -115,7 +126,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   },
   phi3: {
     context: 4096,
-    rmsEps: 1e-5,
+    normEps: 1e-5,
     theta: 10_000,
     tied: false,
     qkvBias: false,
@@ -123,6 +134,18 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
     partialRotary: true,
     originalContext: 4096,
     ropeNames: { su: 'longrope', yarn: 'longrope' },
+  },
+  starcoder2: {
+    context: 4096,
+    normEps: 1e-5,
+    theta: 10_000,
+    tied: true,
+    kvHeads: 2,
+    qkvBias: 'use_bias',
+    outputBias: true,
+    mlpBias: true,
+    window: null,
+    isGpt: true,
   },
 };
 

@@ -32,7 +32,9 @@ export function asPlanned(stored: Tensors, config: ModelConfig): Tensors {
   const order = headOrder(config);
   const result = new Map<string, OwnedTensor>();
   for (const [given, tensor] of tensors) {
-    const name = config.isText ? given.replace(TEXT_HEAD, 'lm_head.').replace(TEXT_PREFIX, 'model.') : given;
+    const name = config.isText
+      ? given.replace(TEXT_HEAD, 'lm_head.').replace(TEXT_PREFIX, 'model.')
+      : plainName(given, config);
     const [, before, layer, after] = /^(.*\.)(qkv_proj|gate_up_proj)(\..*)$/.exec(name) ?? [];
     for (const [part, rows] of split(name, tensor, layer === undefined ? null : fused[layer]!)) {
       const named = part === null ? name : `${before}${part}${after}`;
@@ -40,6 +42,11 @@ export function asPlanned(stored: Tensors, config: ModelConfig): Tensors {
     }
   }
   return result;
+}
+
+/** A feed-forward layer without a gate has the names of one with a gate. */
+function plainName(given: string, { isGpt }: ModelConfig): string {
+  return isGpt ? given.replace('.mlp.c_fc.', '.mlp.up_proj.').replace('.mlp.c_proj.', '.mlp.down_proj.') : given;
 }
 
 /** The parts of a fused tensor. Another number of rows is left as it is, and reported as a missing tensor. */

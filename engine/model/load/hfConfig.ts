@@ -31,6 +31,8 @@ export interface ModelConfig {
   readonly ffnBias: boolean;
   /** The text part of a model for text and images. */
   readonly isText: boolean;
+  /** Norms have a mean and a bias, and feed-forward layers no gate, but a GELU. */
+  readonly isGpt: boolean;
   /** Queries and keys have an RMS norm per head. */
   readonly qkNorm: boolean;
   /** Folded into the weights. */
@@ -96,6 +98,18 @@ function architectureOf(config: Json): Architecture {
   return family;
 }
 
+/** @throws RequestError for another activation than the one of the family */
+function checkActivation(config: Json, { isGpt }: Family): void {
+  const [known, ...others] = isGpt ? ['gelu_pytorch_tanh', 'gelu_new'] : ['silu', 'swish'];
+  const activation = config.hidden_act ?? known;
+  if (![known, ...others].includes(activation as string))
+    throw unsupported(`${FILE}: hidden_act is ${show(activation)}; only ${known} is supported.`);
+}
+
+function biasOf(config: Json, { qkvBias }: Family): boolean {
+  return typeof qkvBias === 'string' && flag(config, qkvBias, qkvBias === 'use_bias');
+}
+
 /** Only Granite has other factors than the size of a head. */
 function factorsOf(config: Json, architecture: Architecture, headSize: number): Factors {
   if (architecture !== 'granite') return { embedding: 1, scores: 1 / Math.sqrt(headSize), residual: 1, logits: 1 };
@@ -150,16 +164,14 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
   const parsed = parseRope(config, family, heads.headSize, context);
   const unrotated = family.noRopeLayers ? layersWithoutRope(config, numLayers) : [];
   const rope = unrotated.length > 0 ? { ...parsed.rope, unrotated } : parsed.rope;
-  const activation = config.hidden_act ?? 'silu';
-  if (activation !== 'silu' && activation !== 'swish')
-    throw unsupported(`${FILE}: hidden_act is ${show(activation)}; only silu is supported.`);
+  checkActivation(config, family);
   const window = shortestWindow(config, family, numLayers) ?? context;
 
   const ids = (key: string): number[] =>
     (generation && tokenIds(generation, 'generation_config.json', key, vocabSize)) ??
     tokenIds(config, FILE, key, vocabSize) ??
     [];
-  const attentionBias = family.qkvBias === 'attention_bias' && flag(config, 'attention_bias', false);
+  const attentionBias = biasOf(config, family);
   return {
     architecture,
     numLayers,
@@ -168,13 +180,18 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
     ...heads,
     vocabSize,
     contextTokens: Math.min(MAX_CONTEXT, parsed.positions ?? context, window, context),
-    rmsEps: number(config, 'rms_norm_eps', { least: 1e-20, most: 1, fallback: family.rmsEps }),
+    rmsEps: number(config, family.isGpt ? 'norm_epsilon' : 'rms_norm_eps', {
+      least: 1e-20,
+      most: 1,
+      fallback: family.normEps,
+    }),
     rope,
     isText,
     tied: flag(config, 'tie_word_embeddings', family.tied),
     qkvBias: family.qkvBias === true || attentionBias,
     outputBias: family.outputBias === true && attentionBias,
-    ffnBias: family.mlpBias === true && flag(config, 'mlp_bias', false),
+    ffnBias: family.isGpt ? attentionBias : family.mlpBias === true && flag(config, 'mlp_bias', false),
+    isGpt: family.isGpt === true,
     qkNorm: family.qkNorm === true,
     factors: factorsOf(config, architecture, heads.headSize),
     quantisation,

@@ -9,9 +9,12 @@ import { BLOCK, clamp, numBlocks, ROUND } from './quantise.ts';
 export const GROUP = 16;
 const WIDTH_MULTIPLE = 16;
 
-/** Whether the native kernels can compute a model: they take four numbers of a head at a time, and rotate all layers. */
-export function fitsKernels({ headSize, rope }: Pick<ModelConfig, 'headSize' | 'rope'>): boolean {
-  return headSize % 4 === 0 && rope.unrotated === undefined;
+/**
+ * Whether the native kernels can compute a model: they take four numbers of a head at a time, rotate all layers, and
+ * know only RMS norms and gates.
+ */
+export function fitsKernels({ headSize, rope, isGpt }: Pick<ModelConfig, 'headSize' | 'rope' | 'isGpt'>): boolean {
+  return headSize % 4 === 0 && rope.unrotated === undefined && !isGpt;
 }
 
 /** Outputs with those that fill the last group. */

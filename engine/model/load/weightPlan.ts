@@ -75,7 +75,7 @@ class WeightPlanner {
       this.#attention(l);
       this.#feedForward(l);
     }
-    this.#vector('norm', [plain('model.norm.weight', this.#config.hiddenSize)]);
+    this.#norm('norm', 'model.norm');
     this.#head(tied, embedding);
     let parameters = 0;
     for (const shape of this.#needed.values()) parameters += shape.reduce((a, b) => a * b, 1);
@@ -131,7 +131,7 @@ class WeightPlanner {
       rotated === headSize
         ? [factor]
         : Array.from({ length: headSize }, (_, d) => (d % (headSize / 2) < rotated / 2 ? factor : factors.scores));
-    this.#vector(`${to}norm1`, [plain(`model.layers.${l}.input_layernorm.weight`, hiddenSize)]);
+    this.#norm(`${to}norm1`, `model.layers.${l}.input_layernorm`);
     const sources = [
       { tensor: `${from}q_proj.weight`, rows: queryRows, factors: byRow },
       whole(`${from}k_proj.weight`, kvRows),
@@ -154,6 +154,12 @@ class WeightPlanner {
     if (outputBias) this.#vector(`${to}oBias`, [plain(`${from}o_proj.bias`, hiddenSize, residual)]);
   }
 
+  #norm(name: string, tensor: string): void {
+    const { hiddenSize, isGpt } = this.#config;
+    this.#vector(name, [plain(`${tensor}.weight`, hiddenSize)]);
+    if (isGpt) this.#vector(`${name}Bias`, [plain(`${tensor}.bias`, hiddenSize)]);
+  }
+
   #qkvBias(l: number, factor: number): void {
     const { numHeads, kvHeads, headSize } = this.#config;
     const from = `model.layers.${l}.self_attn.`;
@@ -169,12 +175,12 @@ class WeightPlanner {
   }
 
   #feedForward(l: number): void {
-    const { hiddenSize, ffnSize, ffnBias, factors } = this.#config;
+    const { hiddenSize, ffnSize, ffnBias, isGpt, factors } = this.#config;
     const { feedForward } = this.#forms;
     const from = `model.layers.${l}.`;
     const to = `l${l}.`;
-    this.#vector(`${to}norm2`, [plain(`${from}post_attention_layernorm.weight`, hiddenSize)]);
-    for (const name of ['gate', 'up']) {
+    this.#norm(`${to}norm2`, `${from}post_attention_layernorm`);
+    for (const name of isGpt ? ['up'] : ['gate', 'up']) {
       this.#linear(`${to}${name}`, hiddenSize, [whole(`${from}mlp.${name}_proj.weight`, ffnSize)], feedForward);
       if (ffnBias) this.#vector(`${to}${name}Bias`, [plain(`${from}mlp.${name}_proj.bias`, ffnSize)]);
     }

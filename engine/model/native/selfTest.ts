@@ -31,6 +31,7 @@ const CONFIG: ModelConfig = {
   outputBias: false,
   ffnBias: false,
   isText: false,
+  isGpt: false,
   qkNorm: false,
   factors: { embedding: 1, scores: 1 / Math.sqrt(64), residual: 1, logits: 1 },
   quantisation: null,

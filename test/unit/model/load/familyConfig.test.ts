@@ -73,6 +73,25 @@ test('SmolLM3 does not rotate every fourth layer, or those that the list names',
   expect(parseConfig({ ...smollm, model_type: 'llama' }).rope.unrotated).toBeUndefined();
 });
 
+test('StarCoder2 has biases unless use_bias is false, and a GELU', () => {
+  const starcoder = { ...base, model_type: 'starcoder2', num_key_value_heads: undefined, norm_epsilon: 1e-3 };
+  expect(parseConfig(starcoder)).toMatchObject({
+    isGpt: true,
+    kvHeads: 2,
+    rmsEps: 1e-3,
+    qkvBias: true,
+    outputBias: true,
+    ffnBias: true,
+  });
+  expect(parseConfig({ ...starcoder, use_bias: false })).toMatchObject({
+    qkvBias: false,
+    outputBias: false,
+    ffnBias: false,
+  });
+  expect(parseConfig({ ...starcoder, hidden_act: 'gelu_pytorch_tanh', sliding_window: 40 }).contextTokens).toBe(40);
+  expect(refusal(() => parseConfig({ ...starcoder, hidden_act: 'silu' })).message).toMatch(/^config\.json: hidden_act/);
+});
+
 test('the context ends where rope or the size of scores change', () => {
   const rope = { factor: 4, original_max_position_embeddings: 64, short_factor: [1, 1, 1, 1, 1, 1, 1, 1] };
   const contextOf = (type: string, change = {}): number =>
