@@ -13,7 +13,7 @@ import { HEAD, planWeights } from '../load/weightPlan.ts';
 import { Weights } from '../load/weights.ts';
 
 /** Part of every key. Raise it when the conversion of weights changes. Graphs and layout are in the key themselves. */
-const FORMAT = 3;
+const FORMAT = 4;
 const JSON_FILES = [
   'config.json',
   'generation_config.json',

@@ -124,7 +124,8 @@ class WeightPlanner {
     const kvRows = kvHeads * headSize;
     // Factors of the scores are folded into the norm of the queries, or without a norm into their projection. The one
     // of the rope is about what is rotated of queries and keys.
-    const turned = factors.scores * (rope.attention ?? 1) ** 2;
+    const ropeFactor = rope.unrotated?.includes(l) ? 1 : (rope.attention ?? 1);
+    const turned = factors.scores * ropeFactor ** 2;
     const { rotated = headSize } = rope;
     const factor = qkNorm ? 1 : turned;
     const byRow =

@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { RequestError } from '../../../../engine/protocol/errors.ts';
 import { parseConfig } from '../../../../engine/model/load/hfConfig.ts';
+import { planWeights } from '../../../../engine/model/load/weightPlan.ts';
 
 const base = {
   model_type: 'qwen2',
@@ -71,6 +72,20 @@ test('SmolLM3 does not rotate every fourth layer, or those that the list names',
   for (const no_rope_layers of [[1, 0], 4, Array(9).fill(2)])
     expect(refusal(() => layersOf({ no_rope_layers })).message).toMatch(/^config\.json: no_rope_layers must be/);
   expect(parseConfig({ ...smollm, model_type: 'llama' }).rope.unrotated).toBeUndefined();
+});
+
+test('the factor of the rope is folded into the queries of rotated layers only', () => {
+  const config = parseConfig({
+    ...base,
+    model_type: 'smollm3',
+    num_hidden_layers: 4,
+    rope_scaling: { rope_type: 'yarn', factor: 4, original_max_position_embeddings: 128 },
+  });
+  const { linears } = planWeights(config, 'float32', true, 'rows');
+  const factorOf = (layer: number): unknown => linears.get(`l${layer}.qkv`)!.sources[0]!.factors;
+  const attention = 0.1 * Math.log(4) + 1;
+  for (const layer of [0, 1, 2]) expect(factorOf(layer)).toEqual([(1 / Math.sqrt(16)) * attention ** 2]);
+  expect(factorOf(3)).toEqual([1 / Math.sqrt(16)]);
 });
 
 test('StarCoder2 has biases unless use_bias is false, and a GELU', () => {
