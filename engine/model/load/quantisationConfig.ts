@@ -20,6 +20,8 @@ const SUPPORTED =
   'bits in groups (format pack-quantized)';
 /** The first has int8 tensors, the second codes packed into int32. */
 const FORMATS: readonly unknown[] = ['int-quantized', 'pack-quantized'];
+/** Backends of AWQ with another layout of codes. The others are kernels for the usual one. */
+const AWQ_LAYOUTS: readonly unknown[] = ['llm-awq', 'gemv', 'gemv_fast'];
 
 function refuse(where: string, value: unknown): never {
   throw unsupported(
@@ -32,6 +34,11 @@ function refuse(where: string, value: unknown): never {
 function oneOf(source: Json, where: string, key: string, wanted: readonly unknown[], fallback?: unknown): unknown {
   const value = source[key] ?? fallback;
   return wanted.includes(value) ? value : refuse(`${where}.${key}`, source[key]);
+}
+
+/** The first key, or the second if the first is missing or null. */
+function firstOf(source: Json, first: string, second: string): string {
+  return (source[first] ?? null) === null ? second : first;
 }
 
 /** Null if the weights are not quantised. */
@@ -61,8 +68,7 @@ function groupSizeOf(source: Json, where: string): number | null {
 
 function gptq(source: Json): Quantisation {
   const bits = oneOf(source, '', 'bits', [4, 8]) as 4 | 8;
-  const key = source.checkpoint_format === undefined ? 'format' : 'checkpoint_format';
-  const format = oneOf(source, '', key, ['gptq', 'gptq_v2'], 'gptq');
+  const format = oneOf(source, '', firstOf(source, 'checkpoint_format', 'format'), ['gptq', 'gptq_v2'], 'gptq');
   oneOf(source, '', 'is_marlin_format', [false], false);
   oneOf(source, '', 'pack_dtype', ['int32'], 'int32');
   // Other bits or groups for some layers.
@@ -74,14 +80,13 @@ function gptq(source: Json): Quantisation {
 }
 
 function awq(source: Json): Quantisation {
-  const [bits, size] = ['bits', 'group_size'].map(
-    (key) => source[key] ?? source[key === 'bits' ? 'w_bit' : 'q_group_size'],
-  );
-  oneOf({ bits }, '', 'bits', [4]);
-  oneOf(source, '', 'version', ['gemm', 'GEMM'], 'gemm');
-  oneOf(source, '', 'backend', ['autoawq'], 'autoawq');
+  const [bits, size] = [firstOf(source, 'bits', 'w_bit'), firstOf(source, 'group_size', 'q_group_size')];
+  oneOf({ bits: source[bits] }, '', 'bits', [4]);
+  oneOf(source, '', firstOf(source, 'version', 'format'), ['gemm', 'GEMM'], 'gemm');
+  const { backend } = source;
+  if (AWQ_LAYOUTS.includes(backend)) refuse('.backend', backend);
   oneOf(source, '', 'zero_point', [true], true);
-  const groupSize = groupSizeOf({ group_size: size }, '');
+  const groupSize = groupSizeOf({ group_size: source[size] }, '');
   return { kind: 'awq', bits: 4, groupSize, lessOne: false, needsOrder: false, needsZeros: true };
 }
 
