@@ -133,7 +133,8 @@ export class PackedMatrix implements Matrix {
     for (let o = 0; o < outputs; o++) {
       const place = bits * (kind === 'awq' ? AWQ_PLACES[o % per]! : o % per);
       for (let g = 0; g < n; g++) {
-        const word = kind === 'rows' ? Math.floor(o / per) * n + g : (g * outputs) / per + Math.floor(o / per);
+        const at = Math.floor(o / per);
+        const word = kind === 'rows' ? at * n + g : g * Math.ceil(outputs / per) + at;
         const zero = (words[word]! >>> place) & mask;
         // Programs disagree about what follows: 0, or 2 to the bits.
         if (lessOne && zero === mask)
