@@ -68,11 +68,15 @@ function isKnown(modelType: unknown): modelType is Architecture {
   return typeof modelType === 'string' && Object.hasOwn(FAMILIES, modelType);
 }
 
-/** What the whole model says counts before what its text part says. */
+/**
+ * What the whole model says counts before what its text part says. Programs differ in where they say that the head is
+ * tied, so one place is enough, and without a word of the whole model the weights decide (see isTied).
+ */
 function textConfig(whole: Json, text: Json): Json {
   const { quantization_config = text.quantization_config, architectures } = whole;
   const result: Json = { ...text, quantization_config, architectures };
-  for (const key of ['tie_word_embeddings', 'eos_token_id', 'bos_token_id']) result[key] = whole[key] ?? text[key];
+  for (const key of ['eos_token_id', 'bos_token_id']) result[key] = whole[key] ?? text[key];
+  result.tie_word_embeddings = text.tie_word_embeddings === true ? true : (whole.tie_word_embeddings ?? true);
   return result;
 }
 

@@ -48,7 +48,7 @@ test('in Mistral a missing window has 4,096 tokens, and null is none', () => {
 test('of a model for text and images the text part is read', () => {
   const { architectures: _, tie_word_embeddings: __, ...text } = base;
   const whole = { model_type: 'mistral3', architectures: ['Mistral3ForConditionalGeneration'], text_config: text };
-  expect(parseConfig(whole)).toMatchObject({ architecture: 'qwen2', isText: true, tied: false, hiddenSize: 96 });
+  expect(parseConfig(whole)).toMatchObject({ architecture: 'qwen2', isText: true, hiddenSize: 96 });
   expect(parseConfig({ ...whole, tie_word_embeddings: true, eos_token_id: 7 })).toMatchObject({
     tied: true,
     eosIds: [7],
@@ -60,6 +60,24 @@ test('of a model for text and images the text part is read', () => {
     refusal(() => parseConfig({ ...whole, text_config: { ...text, model_type: 'gemma3n_text' } })).message,
   ).toMatch(/^config\.json: model_type is "gemma3n_text"/);
   expect(parseConfig(base).isText).toBe(false);
+});
+
+test.each([
+  [undefined, undefined, true],
+  [undefined, false, true],
+  [null, true, true],
+  [false, true, true],
+  [false, false, false],
+  [false, undefined, false],
+  [true, false, true],
+])('tie_word_embeddings of a whole model %j, of its text part %j: tied is %j', (whole, part, tied) => {
+  const text_config = { ...base, tie_word_embeddings: part };
+  const config = {
+    model_type: 'mistral3',
+    text_config,
+    ...(whole === undefined ? {} : { tie_word_embeddings: whole }),
+  };
+  expect(parseConfig(config).tied).toBe(tied);
 });
 
 test('SmolLM3 does not rotate every fourth layer, or those that the list names', () => {
