@@ -44,7 +44,7 @@ export type Rope = {
 /** Bounds that keep every angle finite in float32. Known models have a theta of 10^4 to 10^11, and factors to 64. */
 const THETA = { least: 1, most: 1e18 };
 const FACTOR = { least: 1e-3, most: 1e6 };
-const POSITIONS = { least: 1, most: 2 ** 31 - 1 };
+const MAX_POSITIONS = 2 ** 31 - 1;
 const ORIGINAL = 'original_max_position_embeddings';
 const TYPES = 'default, linear, dynamic, yarn, longrope and llama3';
 
@@ -67,8 +67,8 @@ export function parseRope(
   // What stands at the top level counts first.
   const original = (): number =>
     top === undefined
-      ? number(source, ORIGINAL, { ...POSITIONS, where, fallback: context })
-      : number({ [ORIGINAL]: top }, ORIGINAL, POSITIONS);
+      ? count({ [where + ORIGINAL]: source[ORIGINAL] }, where + ORIGINAL, MAX_POSITIONS, context)
+      : count({ [ORIGINAL]: top }, ORIGINAL, MAX_POSITIONS);
   const factor = (): number => number(source, 'factor', { ...FACTOR, where });
   const given = source.rope_type ?? source.type ?? 'default';
   const type = family.ropeNames?.[given as string] ?? given;
@@ -141,7 +141,9 @@ function rotatedOf(source: Json, config: Json, { partialRotary }: Pick<Family, '
       `${FILE}: partial_rotary_factor is ${show(partial)}; in this family only models that rotate whole heads (1) ` +
         'are supported.',
     );
-  const rotated = Math.trunc(size * number({ partial }, 'partial', { least: 0, most: 1 }));
+  const rotated = Math.trunc(
+    size * number({ partial_rotary_factor: partial }, 'partial_rotary_factor', { least: 0, most: 1 }),
+  );
   if (rotated < 2 || rotated % 2 !== 0)
     throw unsupported(
       `${FILE}: partial_rotary_factor is ${show(partial)}, so ${rotated} of ${size} numbers of a head would be ` +
@@ -152,7 +154,8 @@ function rotatedOf(source: Json, config: Json, { partialRotary }: Pick<Family, '
 
 function factorsOf(source: Json, key: string, where: string, length: number): number[] {
   const factors = source[key];
-  if (!Array.isArray(factors) || !factors.every((each) => each >= FACTOR.least && each <= FACTOR.most))
+  const isFactor = (each: unknown): boolean => typeof each === 'number' && each >= FACTOR.least && each <= FACTOR.most;
+  if (!Array.isArray(factors) || !factors.every(isFactor))
     throw invalid(`${FILE}: ${where}${key} must be a list of numbers from ${FACTOR.least} to ${FACTOR.most}.`);
   if (factors.length !== length)
     throw invalid(
@@ -182,6 +185,9 @@ function isScaledBeyond(source: Json, where: string): boolean {
 /** transformers `_compute_yarn_parameters`. A number that is 0 or null there means the default. */
 function yarn(source: Json, where: string, factor: number, originalContext: number): YarnRope & { attention: number } {
   const given = (key: string): number => number(source, key, { least: 0, most: FACTOR.most, where, fallback: 0 });
+  // The division by a beta near 0 would overflow.
+  const beta = (key: string, usual: number): number =>
+    given(key) === 0 ? usual : number(source, key, { ...FACTOR, where });
   const { truncate = true } = source;
   if (typeof truncate !== 'boolean')
     throw invalid(`${FILE}: ${where}truncate is ${show(truncate)}; it must be true or false.`);
@@ -190,8 +196,8 @@ function yarn(source: Json, where: string, factor: number, originalContext: numb
   return {
     type: 'yarn',
     factor,
-    betaFast: given('beta_fast') || 32,
-    betaSlow: given('beta_slow') || 1,
+    betaFast: beta('beta_fast', 32),
+    betaSlow: beta('beta_slow', 1),
     truncate,
     originalContext,
     attention: attentionOf(source, where, all && one ? scale(one) / scale(all) : scale(1)),
@@ -200,6 +206,8 @@ function yarn(source: Json, where: string, factor: number, originalContext: numb
 
 /** transformers `_compute_longrope_parameters`, up to the original length. */
 function longrope(source: Json, where: string, length: number, original: number, context: number): object {
+  if (original < 2)
+    throw invalid(`${FILE}: ${ORIGINAL} is ${original}; longrope needs at least 2: download the file again.`);
   const factor = number(source, 'factor', { ...FACTOR, where, fallback: context / original });
   const usual = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));
   return {

@@ -80,6 +80,43 @@ test.each([
   expect(parseConfig(config).tied).toBe(tied);
 });
 
+test.each<[string, Record<string, unknown>, RegExp]>([
+  ['beta_fast', { rope_type: 'yarn', beta_fast: 1e-320 }, /beta_fast is 1e-320; it must be a number from 0\.001/],
+  ['beta_slow', { rope_type: 'yarn', beta_slow: 1e-9 }, /beta_slow is 1e-9; it must be a number from 0\.001/],
+  [
+    'original length with a fraction',
+    { rope_type: 'yarn', original_max_position_embeddings: 64.5 },
+    /rope_scaling\.original_max_position_embeddings is 64\.5; it must be a positive integer/,
+  ],
+  [
+    'original length of 1',
+    { rope_type: 'longrope', original_max_position_embeddings: 1, short_factor: Array(8).fill(1) },
+    /original_max_position_embeddings is 1; longrope needs at least 2/,
+  ],
+  ...[['1', 1, 1, 1, 1, 1, 1, 1], Array(8).fill(true), Array(8).fill([1])].map(
+    (short_factor): [string, Record<string, unknown>, RegExp] => [
+      `factors ${JSON.stringify(short_factor)}`,
+      { rope_type: 'longrope', original_max_position_embeddings: 64, short_factor },
+      /short_factor must be a list of numbers/,
+    ],
+  ),
+])('rope: %s: refused by name', (_, scaling, message) => {
+  expect(refusal(() => parseConfig({ ...base, rope_scaling: { factor: 4, ...scaling } })).message).toMatch(message);
+});
+
+test('rope: a beta of 0 or null is the default, and a top-level original length is a whole number', () => {
+  const yarn = { rope_type: 'yarn', factor: 4, beta_fast: 0, beta_slow: null };
+  expect(parseConfig({ ...base, rope_scaling: yarn }).rope).toMatchObject({ betaFast: 32, betaSlow: 1 });
+  expect(parseConfig({ ...base, rope_scaling: { ...yarn, beta_slow: 1e-3 } }).rope).toMatchObject({ betaSlow: 1e-3 });
+  const half = { ...base, original_max_position_embeddings: 0.5, rope_scaling: yarn };
+  expect(refusal(() => parseConfig(half)).message).toMatch(/^config\.json: original_max_position_embeddings is 0\.5/);
+});
+
+test('a partial_rotary_factor that is no share is refused by its name', () => {
+  const phi = { ...base, model_type: 'phi3', partial_rotary_factor: 2 };
+  expect(refusal(() => parseConfig(phi)).message).toMatch(/^config\.json: partial_rotary_factor is 2; it must be/);
+});
+
 test('SmolLM3 does not rotate every fourth layer, or those that the list names', () => {
   const smollm = { ...base, model_type: 'smollm3', num_hidden_layers: 9, num_key_value_heads: 2 };
   const layersOf = (change: Record<string, unknown>): unknown => parseConfig({ ...smollm, ...change }).rope.unrotated;
