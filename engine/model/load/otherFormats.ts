@@ -28,20 +28,30 @@ const FOLDERS: readonly (readonly [RegExp, string])[] = [
   [/\.onnx$/, 'it holds an ONNX model, which is not supported: choose the folder of the original model'],
 ];
 
+interface OtherForm {
+  readonly name: string;
+  readonly pattern: RegExp;
+  /** Whether it is supported if config.json describes it. */
+  readonly isRead: boolean;
+}
+
+/** By tensor names: the first match counts. */
+const FORMS: readonly OtherForm[] = [
+  { name: 'GPTQ', pattern: /\.g_idx$/, isRead: true },
+  { name: 'GPTQ or AWQ', pattern: /\.qweight$/, isRead: true },
+  { name: 'compressed-tensors', pattern: /\.weight_packed$/, isRead: true },
+  { name: 'bitsandbytes', pattern: /\.weight\.absmax$|\.SCB$/, isRead: false },
+  { name: 'LoRA', pattern: /\.lora_[AB]\./, isRead: false },
+];
+
 /** What the folder holds instead, as the end of a sentence. Null if nothing is recognised. */
 export async function otherContent(folder: ModelFolder): Promise<string | null> {
   const names = await folder.names();
   return FOLDERS.find(([pattern]) => names.some((name) => pattern.test(name)))?.[1] ?? null;
 }
 
-/** Names the way in which tensors are quantised. Null if they are not, or in the supported way. */
-export function otherQuantisation(tensors: Iterable<string>): string | null {
-  let found: string | null = null;
-  for (const name of tensors) {
-    if (name.endsWith('.g_idx')) return 'GPTQ';
-    if (name.endsWith('.qweight')) found = 'GPTQ or AWQ';
-    else if (name.endsWith('.weight.absmax') || name.endsWith('.SCB')) found ??= 'bitsandbytes';
-    else if (/\.lora_[AB]\./.test(name)) found ??= 'LoRA';
-  }
-  return found;
+/** Names the way in which tensors are quantised. Null if they are not, or in the way that config.json describes. */
+export function otherQuantisation(tensors: Iterable<string>): OtherForm | null {
+  const names = [...tensors];
+  return FORMS.find(({ pattern }) => names.some((name) => pattern.test(name))) ?? null;
 }

@@ -56,15 +56,16 @@ export class Weights {
   /** @throws RequestError `modelUnsupported` that names the way in which the tensors are quantised or adapted */
   refuseOtherForms(): void {
     const form = otherQuantisation(this.opened.tensors.keys());
-    if (form === 'LoRA')
+    if (form === null) return;
+    if (form.name === 'LoRA')
       throw unsupported(
         `${this.files.join(', ')} holds LoRA tensors: merge the adapter into its base model (merge_and_unload in peft), ` +
           'and choose the folder of the result.',
       );
-    if (form !== null)
-      throw unsupported(
-        `${this.files[0]}: the weights are quantised by ${form}, which is not supported: ${CHOOSE_UNQUANTISED}.`,
-      );
+    const reason = form.isRead
+      ? `but ${this.opened.config} has no quantization_config that describes it: download ${this.opened.config} again, or `
+      : 'which is not supported: ';
+    throw unsupported(`${this.files[0]}: the weights are quantised by ${form.name}, ${reason}${CHOOSE_UNQUANTISED}.`);
   }
 
   /** @throws RequestError `modelUnsupported` that names the first tensor which is not among `needed` */

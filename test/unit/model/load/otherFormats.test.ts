@@ -115,7 +115,22 @@ describe('is named, with what to do:', () => {
     [
       'GPTQ without quantization_config',
       () => rename((name) => name.replace('q_proj.weight', 'q_proj.qweight').replace('k_proj.weight', 'k_proj.g_idx')),
-      /the weights are quantised by GPTQ, which is not supported: choose the original model/,
+      /by GPTQ, but config\.json has no quantization_config that describes it: download config\.json again, or choose/,
+    ],
+    [
+      'AWQ without quantization_config',
+      () => rename((name) => name.replace('q_proj.weight', 'q_proj.qweight')),
+      /by GPTQ or AWQ, but config\.json has no quantization_config/,
+    ],
+    [
+      'packed weights without quantization_config',
+      () => rename((name) => name.replace('q_proj.weight', 'q_proj.weight_packed')),
+      /by compressed-tensors, but config\.json has no quantization_config/,
+    ],
+    [
+      'bitsandbytes',
+      () => rename((name) => name.replace('layers.0.mlp.up_proj.weight', 'layers.0.mlp.up_proj.SCB')),
+      /by bitsandbytes, which is not supported: choose the original model/,
     ],
   ])('%s', async (_, change, message) => {
     change();
