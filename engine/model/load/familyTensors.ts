@@ -3,7 +3,7 @@
  * text and images, split where they are fused, in the order in which heads are rotated. Reads no tensors.
  */
 import type { ModelConfig } from './hfConfig.ts';
-import { withMatrices } from './packedTensors.ts';
+import { twice, withMatrices } from './packedTensors.ts';
 import type { OwnedTensor } from './tensorFiles.ts';
 
 type Tensors = ReadonlyMap<string, OwnedTensor>;
@@ -31,6 +31,7 @@ export function asPlanned(stored: Tensors, config: ModelConfig): Tensors {
   };
   const order = headOrder(config);
   const result = new Map<string, OwnedTensor>();
+  const givenNames = new Map<string, string>();
   for (const [given, tensor] of tensors) {
     const name = config.isText
       ? given.replace(TEXT_HEAD, 'lm_head.').replace(TEXT_PREFIX, 'model.')
@@ -38,6 +39,8 @@ export function asPlanned(stored: Tensors, config: ModelConfig): Tensors {
     const [, before, layer, after] = /^(.*\.)(qkv_proj|gate_up_proj)(\..*)$/.exec(name) ?? [];
     for (const [part, rows] of split(name, tensor, layer === undefined ? null : fused[layer]!)) {
       const named = part === null ? name : `${before}${part}${after}`;
+      if (result.has(named)) throw twice(tensor, givenNames.get(named)!, given);
+      givenNames.set(named, given);
       result.set(named, order && /\.self_attn\.[qk]_proj\./.test(named) ? { ...rows, order } : rows);
     }
   }

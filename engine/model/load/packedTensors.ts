@@ -32,6 +32,7 @@ export function withMatrices(tensors: Tensors, quantisation: Quantisation | null
         );
       return tensor;
     };
+    if (tensors.has(`${module}.weight`)) throw twice(codes, name, `${module}.weight`);
     take(ending);
     take('.weight_shape');
     const { needsOrder, needsZeros, ...layout }: PackedLayout & { needsOrder: boolean; needsZeros: boolean } =
@@ -51,6 +52,14 @@ export function withMatrices(tensors: Tensors, quantisation: Quantisation | null
     result.set(`${module}.weight`, { file: codes.file, info: { ...info, end: info.start }, matrix, firstRow: 0 });
   }
   return result;
+}
+
+/** The error for two tensors in the files that get one name. */
+export function twice({ file }: OwnedTensor, ...names: string[]): Error {
+  const [first, second] = names.map((name) => JSON.stringify(name.slice(0, 200)));
+  return invalid(
+    `${file.name}: the tensors ${first} and ${second} are the same part of the model: choose another file.`,
+  );
 }
 
 /**

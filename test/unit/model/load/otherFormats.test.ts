@@ -145,6 +145,24 @@ test('two tensors of one name, with the prefix and without, are refused', async 
   await expect(inspectModel(dir)).rejects.toThrow(/tensor "lm_head.weight" is there under two names/);
 });
 
+test('two tensors that are one part of a model for text and images are refused', async () => {
+  const { model_type, ...text } = config;
+  write('config.json', JSON.stringify({ model_type: 'mistral3', text_config: { ...text, model_type } }));
+  rename((name) => (name === 'lm_head.weight' ? 'model.language_model.norm.weight' : name));
+  await expect(inspectModel(dir)).rejects.toThrow(
+    /the tensors "model\.[a-z_.]*norm\.weight" and "model\.[a-z_.]*norm\.weight" are the same part of the model/,
+  );
+});
+
+test('a matrix that is there packed and as floats is refused', async () => {
+  const quantization_config = { quant_method: 'awq', bits: 4, group_size: 16, version: 'gemm' };
+  write('config.json', JSON.stringify({ ...config, quantization_config }));
+  rename((name) => (name === 'lm_head.weight' ? 'model.layers.0.mlp.up_proj.qweight' : name));
+  await expect(inspectModel(dir)).rejects.toThrow(
+    /"model\.layers\.0\.mlp\.up_proj\.qweight" and "model\.layers\.0\.mlp\.up_proj\.weight" are the same part/,
+  );
+});
+
 test.each([
   ['at the start', (name: string) => `_orig_mod.${name}`],
   ['of the inner model', (name: string) => name.replace(/^model\./, 'model._orig_mod.')],
