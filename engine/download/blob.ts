@@ -10,10 +10,12 @@ import { type Held, pause } from './fileLock.ts';
 import { type Hub, type HubFile, MAX_SILENCE_MS } from './hub.ts';
 import { DownloadError } from './problem.ts';
 
-/** Attempts in a row that bring no byte. */
+/** Attempts in a row that bring nothing new. */
 const MAX_ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 1000;
 const READ_BYTES = 1 << 20;
+/** A file system answers so that does not know the operation. */
+const UNSUPPORTED = ['EINVAL', 'ENOTSUP', 'ENOSYS'];
 
 export interface Transfer {
   hub: Hub;
@@ -45,20 +47,32 @@ export async function fetchBlob(transfer: Transfer): Promise<void> {
   const part = await openPart(transfer);
   try {
     await fill(part, transfer);
-    await part.handle.sync().catch(() => {});
+    await flush(part, transfer);
   } catch (error) {
+    await part.handle.close().catch(() => {});
     if (error instanceof DownloadError && error.problem.kind === 'changed') await removePart(part, transfer);
     throw error;
-  } finally {
-    await part.handle.close().catch(() => {});
   }
   if (part.hash.digest('hex') !== file.hash) {
     await removePart(part, transfer);
     throw new DownloadError({ kind: 'wrongHash', file: file.path });
   }
+  if (!transfer.held.isOurs()) throw new DownloadError({ kind: 'taken', file: file.path });
   try {
     await rename(name, blob);
     await rm(etagFile(transfer), { force: true });
+  } catch (error) {
+    throw diskError(error, transfer);
+  }
+}
+
+/** Only what the disk has taken may get the blob's name. */
+async function flush({ handle }: Part, transfer: Transfer): Promise<void> {
+  try {
+    await handle.sync().catch((error: NodeJS.ErrnoException) => {
+      if (!UNSUPPORTED.includes(error.code ?? '')) throw error;
+    });
+    await handle.close();
   } catch (error) {
     throw diskError(error, transfer);
   }
@@ -69,7 +83,10 @@ async function openPart(transfer: Transfer): Promise<Part> {
   let handle: FileHandle;
   try {
     // Neither truncates nor appends: each piece is written at its own place.
-    handle = await open(name, 'r+').catch(() => open(name, 'w+'));
+    handle = await open(name, 'r+').catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      return open(name, 'w+');
+    });
   } catch (error) {
     throw diskError(error, transfer);
   }
@@ -96,16 +113,16 @@ async function openPart(transfer: Transfer): Promise<Part> {
   }
 }
 
-/** Loads what is missing. Starts the count of attempts again whenever bytes have arrived. */
+/** Loads what is missing. Starts the count of attempts again whenever more is here than ever before. */
 async function fill(part: Part, transfer: Transfer): Promise<void> {
   const { file, signal, onBytes, firstPauseMs = FIRST_PAUSE_MS } = transfer;
+  let most = part.at;
   for (let attempt = 1; part.at < file.size || attempt === 1; attempt++) {
-    const before = part.at;
     try {
       if (part.at < file.size) await load(part, transfer);
     } catch (error) {
       if (signal.aborted || !mayPass(error)) throw error;
-      if (part.at > before) attempt = 1;
+      if (part.at > most) [attempt, most] = [1, part.at];
       // Without a byte of it there is nothing to continue.
       const isHopeless = part.at === 0 && attempt > 1 && error.problem.kind === 'unreachable';
       if (attempt === MAX_ATTEMPTS || isHopeless) throw error;
