@@ -1,6 +1,6 @@
 /** Which models a repository offers: its GGUF files by size, or the folder of its safetensors. Goes by names. Pure. */
 import { ggufName } from '../protocol/ggufName.ts';
-import type { HubFile } from './hub.ts';
+import type { HubFile } from './hubFile.ts';
 
 export interface Choice {
   /** The path of its first GGUF file; empty for the repository's folder. */
@@ -15,6 +15,7 @@ export interface Choice {
 const IN_FOLDER =
   /^(?:(?:config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|kvasir)\.json|model\.safetensors\.index\.json|merges\.txt|chat_template\.(?:jinja|json)|licen[cs]e.*)$/i;
 const WEIGHTS = /^(?!consolidated|adapter)[^/]*\.safetensors$/i;
+const SHARD = /^(.+)-(\d+)-of-(\d+)\.safetensors$/i;
 const LICENCE = /^licen[cs]e[^/]*$/i;
 /** Formats that the engine does not read, and files that read pictures for another model. */
 const UNUSABLE = /(?:^|[-._])(?:i?q1_\w+|iq[23]_\w+|tq\d_\d)(?=[-.])|^mmproj|imatrix/i;
@@ -35,9 +36,21 @@ export function choicesOf(files: readonly HubFile[]): Choice[] {
     choices.push(choice(path, format, [...parts, ...licence]));
   }
   const weights = files.filter(({ path }) => WEIGHTS.test(path));
-  if (weights.length > 0 && byPath.has('config.json') && byPath.has('tokenizer.json'))
+  if (areWhole(weights) && byPath.has('config.json') && byPath.has('tokenizer.json'))
     choices.push(choice('', 'safetensors', [...files.filter(({ path }) => IN_FOLDER.test(path)), ...weights]));
   return choices.sort((a, b) => a.bytes - b.bytes);
+}
+
+/** Whether there are weights, and every set of shards has as many as their names say. */
+function areWhole(weights: readonly HubFile[]): boolean {
+  const sets = new Map<string, Set<string>>();
+  for (const { path } of weights) {
+    const [, stem, shard = '', count] = SHARD.exec(path) ?? [];
+    if (count === undefined) continue;
+    const name = `${count} ${stem}`;
+    sets.set(name, (sets.get(name) ?? new Set()).add(shard));
+  }
+  return weights.length > 0 && [...sets].every(([name, shards]) => shards.size === Number.parseInt(name, 10));
 }
 
 function choice(path: string, format: string, files: HubFile[]): Choice {

@@ -5,7 +5,10 @@
  * Its own instead of @huggingface/hub: that takes tokens of one form only, follows redirects by itself, and needs two
  * packages more for two GET requests.
  */
-import { DownloadError } from './problem.ts';
+import { fileOf, type HubFile, isNeeded } from './hubFile.ts';
+import { type BadAnswer, DownloadError } from './problem.ts';
+
+export type { HubFile };
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -14,15 +17,6 @@ export interface HubOptions {
   endpoint?: string;
   token?: string;
   fetch: Fetch;
-}
-
-export interface HubFile {
-  /** With `/`, inside the repository. */
-  path: string;
-  size: number;
-  /** Hexadecimal SHA-256 of the file, or the SHA-1 of its git blob. */
-  hash: string;
-  algorithm: 'sha256' | 'gitSha1';
 }
 
 export interface Listing {
@@ -42,7 +36,10 @@ const HUGGING_FACE = 'https://huggingface.co';
 const MAX_REDIRECTS = 8;
 /** Pages of a listing. A page has up to a thousand files. */
 const MAX_PAGES = 20;
-const MAX_LISTING_BYTES = 32e6;
+const MAX_FILES = 20_000;
+const MAX_PAGE_BYTES = 4e6;
+/** Time for the body of a page. */
+const MAX_PAGE_MS = 120_000;
 /** Time for the head of an answer, and between two parts of its body. */
 export const MAX_SILENCE_MS = 60_000;
 
@@ -54,7 +51,7 @@ export class Hub {
   /** @throws DownloadError */
   constructor({ endpoint, token, fetch }: HubOptions) {
     this.endpoint = endpointOf(endpoint || HUGGING_FACE);
-    this.#token = token ?? '';
+    this.#token = token?.trim() ?? '';
     this.#fetch = fetch;
   }
 
@@ -73,16 +70,20 @@ export class Hub {
     const place = { repository };
     const about = this.#url('api/models', repository, 'revision', encodeURIComponent(revision));
     const commit = ((await this.#json(about, place, signal)).value as { sha?: unknown } | null)?.sha;
-    if (typeof commit !== 'string' || !/^[0-9a-f]{40}$/.test(commit)) throw this.#bad('no commit');
+    if (typeof commit !== 'string' || !/^[0-9a-f]{40}$/.test(commit)) throw this.#bad('noCommit');
     const files: HubFile[] = [];
+    let entries = 0;
     let url: string | undefined = `${this.#url('api/models', repository, 'tree', commit)}?recursive=true`;
     for (let page = 0; url !== undefined; page++) {
-      if (page === MAX_PAGES) throw this.#bad('too many files');
+      if (page === MAX_PAGES) throw this.#bad('tooManyFiles');
       const { value, next } = await this.#json(url, place, signal);
-      if (!Array.isArray(value)) throw this.#bad('no list of files');
+      if (!Array.isArray(value)) throw this.#bad('noList');
+      entries += value.length;
+      if (entries > MAX_FILES) throw this.#bad('tooManyFiles');
       for (const entry of value as unknown[]) {
         const file = fileOf(entry);
         if (file) files.push(file);
+        else if (isNeeded(entry)) throw this.#bad('badEntry');
       }
       url = next;
     }
@@ -108,17 +109,19 @@ export class Hub {
 
   async #json(url: string, place: Place, signal?: AbortSignal): Promise<{ value: unknown; next: string | undefined }> {
     const response = await this.#get(url, place, { accept: 'application/json' }, signal);
-    const text = await textOf(response, MAX_LISTING_BYTES).catch((error: unknown) => {
+    const text = await textOf(response.body).catch((error: unknown) => {
       signal?.throwIfAborted();
       throw new DownloadError({ kind: 'unreachable', host: this.host, reason: networkReason(error) });
     });
+    if (text === undefined) throw this.#bad('tooLong');
     const [, link] = /<([^>]*)>\s*;\s*rel="?next"?/.exec(response.headers.get('link') ?? '') ?? [];
+    if (link !== undefined && !URL.canParse(link, url)) throw this.#bad('badAddress');
     // The next page of a mirror may be named by an address of the hub itself. Only its query is new.
     const next = link === undefined ? undefined : `${url.split('?')[0]}${new URL(link, url).search}`;
     try {
       return { value: JSON.parse(text) as unknown, next };
     } catch {
-      throw this.#bad('no JSON');
+      throw this.#bad('noJson');
     }
   }
 
@@ -138,15 +141,16 @@ export class Hub {
       const location = response.headers.get('location');
       if (response.status >= 300 && response.status < 400 && location !== null) {
         await response.body?.cancel();
+        if (!URL.canParse(location, at)) throw this.#bad('badAddress');
         at = new URL(location, at);
-        if (!/^https?:$/.test(at.protocol)) throw this.#bad('a redirect to another protocol');
-        if (this.endpoint.protocol === 'https:' && at.protocol === 'http:') throw this.#bad('an unencrypted redirect');
+        if (!isPlain(at)) throw this.#bad('badAddress');
+        if (this.endpoint.protocol === 'https:' && at.protocol === 'http:') throw this.#bad('unencrypted');
         continue;
       }
       await response.body?.cancel();
       throw this.#refusal(response, at, place, isHub);
     }
-    throw this.#bad('too many redirects');
+    throw this.#bad('tooManyRedirects');
   }
 
   async #send(url: URL, headers: Record<string, string>, signal?: AbortSignal): Promise<Response> {
@@ -191,14 +195,18 @@ export class Hub {
   }
 
   #authorization(): Record<string, string> {
-    return this.#token ? { authorization: `Bearer ${this.#token}` } : {};
+    if (!this.#token) return {};
+    if (!/^[\x21-\x7e]+$/.test(this.#token)) throw new DownloadError({ kind: 'badToken' });
+    if (this.endpoint.protocol === 'http:' && !isLoopback(this.endpoint))
+      throw new DownloadError({ kind: 'openToken', host: this.host });
+    return { authorization: `Bearer ${this.#token}` };
   }
 
   #url(...parts: string[]): string {
     return [this.endpoint.href.replace(/\/+$/, ''), ...parts].join('/');
   }
 
-  #bad(reason: string): DownloadError {
+  #bad(reason: BadAnswer): DownloadError {
     return new DownloadError({ kind: 'badListing', host: this.host, reason });
   }
 }
@@ -212,43 +220,49 @@ function isRepository(name: string): boolean {
 
 function endpointOf(endpoint: string): URL {
   const url = URL.canParse(endpoint) ? new URL(endpoint) : null;
-  if (!url || !/^https?:$/.test(url.protocol) || url.search || url.hash || url.username)
-    throw new DownloadError({ kind: 'badEndpoint', endpoint });
+  if (!url || !isPlain(url) || url.search || url.hash) throw new DownloadError({ kind: 'badEndpoint' });
   return url;
 }
 
-/** An entry of a listing; undefined for a folder, and for anything whose name or hash cannot be relied on. */
-function fileOf(entry: unknown): HubFile | undefined {
-  const { type, path, size, oid, lfs } = entry as Record<string, unknown> & { lfs?: { oid?: unknown; size?: unknown } };
-  if (type !== 'file' || typeof path !== 'string' || !isInside(path)) return undefined;
-  const large = lfs && typeof lfs === 'object' ? lfs : undefined;
-  const [hash, bytes] = large ? [large.oid, large.size] : [oid, size];
-  const length = large ? 64 : 40;
-  if (typeof hash !== 'string' || hash.length !== length || !/^[0-9a-f]+$/.test(hash)) return undefined;
-  if (!Number.isSafeInteger(bytes) || (bytes as number) < 0) return undefined;
-  return { path, size: bytes as number, hash, algorithm: large ? 'sha256' : 'gitSha1' };
-}
+/** Of the web, and without a user. */
+const isPlain = ({ protocol, username, password }: URL): boolean =>
+  /^https?:$/.test(protocol) && username === '' && password === '';
 
-/** Whether the path stays in its repository on every platform. */
-function isInside(path: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are refused
-  return path.split('/').every((part) => part !== '' && !/^\.+$|[\\:*?"<>|\u0000-\u001f]|[. ]$/.test(part));
-}
+const isLoopback = ({ hostname }: URL): boolean => /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
 
-async function textOf(response: Response, maxBytes: number): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of response.body ?? []) {
-    bytes += part.length;
-    if (bytes > maxBytes) throw new Error('the answer is too long');
-    parts.push(part);
+/** Undefined if it is too long. @throws if it is silent, trickles or breaks */
+async function textOf(body: ReadableStream<Uint8Array> | null): Promise<string | undefined> {
+  if (!body) return '';
+  const reader = body.getReader();
+  const cancel = () => void reader.cancel().catch(() => {});
+  let isLate = false;
+  const stop = () => {
+    isLate = true;
+    cancel();
+  };
+  const silence = setTimeout(stop, MAX_SILENCE_MS);
+  const total = setTimeout(stop, MAX_PAGE_MS);
+  try {
+    const parts: Uint8Array[] = [];
+    let bytes = 0;
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (isLate) throw Object.assign(new Error('late'), { code: 'ETIMEDOUT' });
+      if (done) return Buffer.concat(parts).toString('utf8');
+      bytes += value.length;
+      if (bytes > MAX_PAGE_BYTES) return void cancel();
+      parts.push(value);
+      silence.refresh();
+    }
+  } finally {
+    clearTimeout(silence);
+    clearTimeout(total);
   }
-  return Buffer.concat(parts).toString('utf8');
 }
 
-/** The code of the network error that `fetch` wraps, or its message. */
+/** The code of a network error; empty without one. Its message may have addresses and headers, and so secrets. */
 function networkReason(error: unknown): string {
-  const { cause } = error as { cause?: { code?: unknown; message?: unknown } };
-  const { code, message } = cause ?? (error as { code?: unknown; message?: unknown });
-  return String(typeof code === 'string' ? code : (message ?? error)).slice(0, 200);
+  const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
+  const found = cause?.code ?? code;
+  return typeof found === 'string' && /^\w{1,64}$/.test(found) ? found : '';
 }

@@ -5,12 +5,14 @@ import { oneLine } from '../protocol/oneLine.ts';
 /** `host`: the hub's, or that of the server it redirects to. */
 export type Problem =
   | { kind: 'badName'; name: string }
-  | { kind: 'badEndpoint'; endpoint: string }
+  | { kind: 'badEndpoint' }
+  | { kind: 'badToken' }
+  | { kind: 'openToken'; host: string }
   | { kind: 'gated'; repository: string; host: string; hasToken: boolean }
   | { kind: 'notFound'; repository: string; host: string }
   | { kind: 'fileNotFound'; file: string; repository: string }
   | { kind: 'noModel'; repository: string }
-  | { kind: 'badListing'; host: string; reason: string }
+  | { kind: 'badListing'; host: string; reason: BadAnswer }
   | { kind: 'status'; host: string; status: number }
   | { kind: 'busy'; host: string; status: number }
   | { kind: 'unreachable'; host: string; reason: string }
@@ -21,6 +23,18 @@ export type Problem =
   | { kind: 'diskFull'; folder: string }
   | { kind: 'cannotWrite'; folder: string; reason: string }
   | { kind: 'taken'; file: string };
+
+/** Why an answer of the hub cannot be used. */
+export type BadAnswer =
+  | 'noCommit'
+  | 'noJson'
+  | 'noList'
+  | 'badEntry'
+  | 'tooManyFiles'
+  | 'tooLong'
+  | 'badAddress'
+  | 'unencrypted'
+  | 'tooManyRedirects';
 
 export class DownloadError extends Error {
   readonly problem: Problem;
@@ -42,7 +56,14 @@ export function describeProblem(problem: Problem, t: Translate, bytes: (value: n
     case 'badName':
       return t('{0} is not the name of a repository; it has the form owner/name.', problem.name || '""');
     case 'badEndpoint':
-      return t('HF_ENDPOINT is not an address of the web: {0}', problem.endpoint);
+      return t('HF_ENDPOINT must be an address of the web without a user name, password, query or fragment.');
+    case 'badToken':
+      return t('The access token has characters that no token has. Correct HF_TOKEN, or enter the token again.');
+    case 'openToken':
+      return t(
+        'The access token is not sent to {0} without encryption. Use an https address, or no token.',
+        problem.host,
+      );
     case 'gated':
       return problem.hasToken
         ? t('{0} refuses {1} to this access token.', problem.host, problem.repository)
@@ -54,13 +75,15 @@ export function describeProblem(problem: Problem, t: Translate, bytes: (value: n
     case 'noModel':
       return t('{0} has no GGUF file and no folder with safetensors that could be a model.', problem.repository);
     case 'badListing':
-      return t('The answer of {0} cannot be used: {1}', problem.host, problem.reason);
+      return t('The answer of {0} cannot be used: {1}', problem.host, describeAnswer(problem.reason, t));
     case 'status':
       return t('{0} refuses the request with status {1}.', problem.host, problem.status);
     case 'busy':
       return t('{0} cannot answer now (status {1}). What is already here is kept.', problem.host, problem.status);
     case 'unreachable':
-      return t('{0} cannot be reached: {1}', problem.host, problem.reason);
+      return problem.reason
+        ? t('{0} cannot be reached: {1}', problem.host, problem.reason)
+        : t('{0} cannot be reached.', problem.host);
     case 'cut':
       return t(
         'The connection was cut after {0} of {1}. This part is kept: start again to continue.',
@@ -69,6 +92,29 @@ export function describeProblem(problem: Problem, t: Translate, bytes: (value: n
       );
     default:
       return describeDiskProblem(problem, t, bytes);
+  }
+}
+
+function describeAnswer(reason: BadAnswer, t: Translate): string {
+  switch (reason) {
+    case 'noCommit':
+      return t('it names no commit');
+    case 'noJson':
+      return t('it is no JSON');
+    case 'noList':
+      return t('it is no list of files');
+    case 'badEntry':
+      return t('a file of the model has an unusable name, size or hash');
+    case 'tooManyFiles':
+      return t('it lists too many files');
+    case 'tooLong':
+      return t('it is too long');
+    case 'badAddress':
+      return t('it leads to an unusable address');
+    case 'unencrypted':
+      return t('it leads to an address without encryption');
+    case 'tooManyRedirects':
+      return t('it leads from one address to the next without an end');
   }
 }
 

@@ -46,6 +46,12 @@ export interface Faults {
   signsOnce: boolean;
   /** Files of one page of a listing. */
   pageSize: number;
+  /** The body of each page of a listing, instead of the true one. */
+  listing: string | null;
+  /** Each page of a listing names this next one. */
+  link: string | null;
+  /** The hub redirects each request to this place. */
+  location: string | null;
 }
 
 export class FakeHub {
@@ -64,6 +70,9 @@ export class FakeHub {
     delayMs: 0,
     signsOnce: false,
     pageSize: 1000,
+    listing: null,
+    link: null,
+    location: null,
   };
   commit = COMMIT;
   readonly #repositories: Record<string, Record<string, Buffer>>;
@@ -113,6 +122,7 @@ export class FakeHub {
   #answer(request: IncomingMessage, response: ServerResponse): void {
     const seen = this.#see('hub', request);
     const url = new URL(request.url ?? '', 'http://hub');
+    if (this.faults.location !== null) return end(response, 302, { location: this.faults.location });
     if (!url.pathname.startsWith(`${this.#path}/`)) return end(response, 404);
     const path = url.pathname.slice(this.#path.length);
     const listing = /^\/api\/models\/([^/]+\/[^/]+)\/(revision|tree)\/([^/]+)$/.exec(path);
@@ -135,7 +145,9 @@ export class FakeHub {
   }
 
   #list(files: Record<string, Buffer>, url: URL, response: ServerResponse): void {
-    const { pageSize, claimedSize } = this.faults;
+    const { pageSize, claimedSize, listing, link: next } = this.faults;
+    if (listing !== null || next !== null)
+      return void response.writeHead(200, next === null ? {} : { link: next }).end(listing ?? '[]');
     const from = Number(url.searchParams.get('cursor') ?? 0);
     const entries = Object.entries(files).map(([path, bytes]) => {
       const size = claimedSize ?? bytes.length;

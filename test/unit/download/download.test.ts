@@ -287,7 +287,7 @@ describe('a hub that misbehaves', () => {
   });
 
   test('a name that leaves the folder is not taken from the listing', async () => {
-    const evil = { '../../../evil.gguf': BIG, '/evil.gguf': BIG, 'a\\b.gguf': BIG, 'c:d.gguf': BIG, 'ok.gguf': BIG };
+    const evil = { '../../../evil.md': BIG, '/evil.md': BIG, 'a\\b.md': BIG, 'c:d.md': BIG, 'ok.gguf': BIG };
     const other = await new FakeHub({ 'o/m': evil }).start();
     try {
       const { files } = await hubOf(undefined, other.endpoint).list('o/m', 'main');
