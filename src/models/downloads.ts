@@ -30,8 +30,8 @@ interface Wanted {
   title: string;
 }
 
-/** In the global state while a download runs: it is left there only if the editor ends meanwhile. */
-const RUNNING = 'kvasir.download';
+/** Before the repository in the global state while a download runs: left there only if the editor ends meanwhile. */
+const RUNNING = 'kvasir.download:';
 const MIN_REPORT_MS = 250;
 
 export class Downloads implements vscode.Disposable {
@@ -78,29 +78,42 @@ export class Downloads implements vscode.Disposable {
 
   async start(wanted: Wanted): Promise<void> {
     const { repository, title } = wanted;
-    // Its progress is shown already.
-    if (this.#running.has(repository)) return;
+    if (this.#running.has(repository)) {
+      const message = vscode.l10n.t('Kvasir: the download of {0} is running already.', title);
+      return void vscode.window.showInformationMessage(withoutLinks(message));
+    }
     const stop = new AbortController();
     this.#running.set(repository, stop);
     let modelDir: string | undefined;
+    let isRecorded = false;
     try {
-      const { hub, listing, choice } = await this.#chosen(wanted, stop.signal);
+      const { hub, listing, choice } = await this.#chosen(wanted, stop);
       if (choice) {
-        await this.#context.globalState.update(RUNNING, { ...wanted, format: choice.path || choice.format });
+        isRecorded = true;
+        await this.#record(repository, { ...wanted, format: choice.path || choice.format });
         modelDir = await this.#bring(wanted, hub, listing, choice, stop);
       }
     } catch (error) {
-      if (!stop.signal.aborted) void this.#tell(error, wanted);
+      if (!stop.signal.aborted) void this.#tell(error, wanted).catch(tellFailure);
     } finally {
       this.#running.delete(repository);
-      if (!this.#disposed) await this.#context.globalState.update(RUNNING, undefined);
+      if (isRecorded && !this.#disposed) await this.#record(repository, undefined);
     }
     if (modelDir !== undefined) await useModel(modelDir, title, this.#host, this.#settings);
   }
 
+  async #record(repository: string, wanted: Wanted | undefined): Promise<void> {
+    await this.#context.globalState.update(RUNNING + repository, wanted);
+  }
+
   /** Offers to go on with what was interrupted, unless another window is at it. Loads nothing by itself. */
   async offerRest(): Promise<void> {
-    const wanted = this.#context.globalState.get<Wanted>(RUNNING);
+    const { globalState } = this.#context;
+    const keys = globalState.keys().filter((key) => key.startsWith(RUNNING));
+    await Promise.all(keys.map((key) => this.#offer(globalState.get<Wanted>(key)).catch(tellFailure)));
+  }
+
+  async #offer(wanted: Wanted | undefined): Promise<void> {
     if (!wanted || typeof wanted.repository !== 'string') return;
     const cache = new CachedRepository(folder(), wanted.repository);
     if (await cache.isBusy()) return;
@@ -109,7 +122,9 @@ export class Downloads implements vscode.Disposable {
     const message = t('Kvasir: the download of {0} was interrupted.', wanted.title);
     const chosen = await vscode.window.showInformationMessage(withoutLinks(message), resume, discard);
     if (this.#disposed || chosen === undefined) return;
-    await this.#context.globalState.update(RUNNING, undefined);
+    // Meanwhile it may have been started from the list.
+    if (this.#running.has(wanted.repository)) return;
+    await this.#record(wanted.repository, undefined);
     if (chosen === resume) await this.start(wanted);
     else if (!(await cache.isBusy())) await cache.discardParts();
   }
@@ -125,12 +140,19 @@ export class Downloads implements vscode.Disposable {
   /** Lists the repository. `choice` is undefined if the user has dismissed the question which file. */
   async #chosen(
     { repository, revision, format, title }: Wanted,
-    signal: AbortSignal,
+    stop: AbortController,
   ): Promise<{ hub: Hub; listing: Listing; choice: Choice | undefined }> {
     const hub = await this.#hub();
     const listing = await vscode.window.withProgress(
-      { location: vscode.ProgressLocation.Window, title: vscode.l10n.t('Kvasir: looking for {0}', title) },
-      () => hub.list(repository, revision, signal),
+      {
+        location: vscode.ProgressLocation.Notification,
+        cancellable: true,
+        title: vscode.l10n.t('Kvasir: looking for {0}', title),
+      },
+      (_, cancel) => {
+        cancel.onCancellationRequested(() => stop.abort());
+        return hub.list(repository, revision, stop.signal);
+      },
     );
     const choices = choicesOf(listing.files);
     if (choices.length === 0) throw new DownloadError({ kind: 'noModel', repository });
@@ -227,6 +249,11 @@ const wantedOf = ({ repository, revision, format, title }: KnownModel): Wanted =
   format,
   title,
 });
+
+/** What has failed on the way to a question, such as the editor's secret storage. */
+function tellFailure(error: unknown): void {
+  void vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(messageOf(error))}`);
+}
 
 const folder = (): string => hubFolder({ env: process.env, home: homedir() });
 

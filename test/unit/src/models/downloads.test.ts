@@ -1,5 +1,7 @@
 /** Downloads from the editor's side: what is said, what is offered again, and what needs no network at all. */
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
@@ -14,6 +16,8 @@ const world = vi.hoisted(() => ({
   /** What the user presses, by the text of the message. */
   answers: [] as (string | undefined)[],
   used: [] as string[],
+  /** Presses "Cancel" of the progress that is shown. */
+  cancels: [] as (() => void)[],
 }));
 vi.mock('../../../../src/vscode.ts', () => {
   const tell = async (text: string) => {
@@ -33,7 +37,7 @@ vi.mock('../../../../src/vscode.ts', () => {
       withProgress: (_: unknown, work: (progress: unknown, cancel: unknown) => unknown) =>
         work(
           { report: ({ message }: { message: string }) => world.progress.push(message) },
-          { onCancellationRequested: () => {} },
+          { onCancellationRequested: (cancel: () => void) => void world.cancels.push(cancel) },
         ),
     },
   };
@@ -60,13 +64,15 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-function setUp(availableBytes = 64e9, running?: object) {
-  const state = new Map<string, unknown>(running ? [['kvasir.download', running]] : []);
+function setUp(availableBytes = 64e9, ...running: { repository: string }[]) {
+  const state = new Map<string, unknown>(running.map((each) => [`kvasir.download:${each.repository}`, each]));
   const secrets = new Map<string, string>();
   const context = {
     globalState: {
+      keys: () => [...state.keys()],
       get: (key: string) => state.get(key),
-      update: async (key: string, value: unknown) => void state.set(key, value),
+      update: async (key: string, value: unknown) =>
+        void (value === undefined ? state.delete(key) : state.set(key, value)),
     },
     secrets: {
       get: async (key: string) => secrets.get(key),
@@ -76,7 +82,7 @@ function setUp(availableBytes = 64e9, running?: object) {
   const host = { client: { machine: async () => ({ memory: { availableBytes } }) } };
   const settings = { current: { precision: 'int8', model: '' } };
   const downloads = new Downloads(context as never, host as never, settings as never);
-  return { downloads, state, secrets };
+  return { downloads, state, secrets, context };
 }
 
 const WANTED = { repository: 'o/m', revision: 'main', format: 'm-q8_0.gguf', title: 'M' };
@@ -102,7 +108,7 @@ test('the first model is brought in its format, and loaded without another click
   const { downloads, state } = setUp();
   await downloads.known();
   expect(world.used).toEqual([expect.stringMatching(/m-q8_0\.gguf$/)]);
-  expect([world.told, state.get('kvasir.download')]).toEqual([[], undefined]);
+  expect([world.told, [...state]]).toEqual([[], []]);
   // It is here now: no network is needed.
   await fake.stop();
   await downloads.known(FIRST_MODEL.id);
@@ -149,7 +155,7 @@ test('what the end of the editor has interrupted is offered, and nothing is aske
   await downloads.offerRest();
   expect(world.told).toEqual(['Kvasir: the download of M was interrupted.']);
   expect(fake.seen).toEqual([]);
-  expect(state.get('kvasir.download')).toEqual(WANTED);
+  expect(state.get('kvasir.download:o/m')).toEqual(WANTED);
   world.answers = ['Continue'];
   await downloads.offerRest();
   expect(world.used).toEqual([expect.stringMatching(/m-q8_0\.gguf$/)]);
@@ -169,4 +175,57 @@ test('discarding removes the part; another window that is at it is not disturbed
   await downloads.offerRest();
   expect(readdirSync(path.join(folder, blobs)).filter((name) => name.endsWith('incomplete'))).toEqual([]);
   expect(fake.seen).toEqual([]);
+});
+
+test('each of several interrupted downloads is offered, and keeps its record while another one runs', async () => {
+  const other = { repository: FIRST_MODEL.repository, revision: 'main', title: 'Other' };
+  const { downloads, state } = setUp(64e9, WANTED, other);
+  await downloads.start({ ...WANTED, repository: 'o/none' });
+  await downloads.start(WANTED);
+  expect([...state.values()]).toEqual([other]);
+  state.set('kvasir.download:o/m', WANTED);
+  world.told.length = 0;
+  await downloads.offerRest();
+  expect(world.told.sort()).toEqual(['M', 'Other'].map((title) => `Kvasir: the download of ${title} was interrupted.`));
+});
+
+test('a second click says that the download runs; a hub that does not answer can be cancelled', async () => {
+  const silent = createServer(() => {});
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  try {
+    vi.stubEnv('HF_ENDPOINT', `http://127.0.0.1:${(silent.address() as AddressInfo).port}`);
+    const { downloads, state } = setUp();
+    const running = downloads.start(WANTED);
+    await expect.poll(() => world.cancels).toHaveLength(1);
+    await downloads.start(WANTED);
+    expect(world.told).toEqual(['Kvasir: the download of M is running already.']);
+    world.cancels[0]!();
+    await running;
+    expect([world.told.length, world.used, [...state]]).toEqual([1, [], []]);
+    // It can be started again.
+    void downloads.start(WANTED);
+    await expect.poll(() => world.cancels).toHaveLength(2);
+    downloads.dispose();
+  } finally {
+    silent.closeAllConnections();
+    silent.close();
+  }
+});
+
+test('a secret storage that fails is one message', async () => {
+  fake.faults.token = 'mine';
+  const { downloads, context } = setUp();
+  context.secrets.store = async () => {
+    throw new Error('no keyring');
+  };
+  world.answers = ['Enter Access Token', 'mine'];
+  await downloads.start(WANTED);
+  await expect.poll(() => world.told).toHaveLength(2);
+  expect(world.told[1]).toBe('Kvasir: no keyring');
+  context.secrets.get = async () => {
+    throw new Error('locked');
+  };
+  await downloads.start(WANTED);
+  await expect.poll(() => world.told).toHaveLength(3);
+  expect(world.told[2]).toBe('Kvasir: locked');
 });
