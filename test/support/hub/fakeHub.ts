@@ -201,8 +201,8 @@ export class FakeHub {
       await new Promise<void>((resolve) => response.write(body.subarray(at, end), () => resolve()));
       seen.sent += Math.max(0, end - at);
       if (end === cut) {
-        // What was written arrives before the end of the connection.
-        setTimeout(() => response.destroy(), 20);
+        // What was written arrives before the end of the connection. `destroy` may drop it.
+        response.socket?.end();
         return;
       }
       // A change of the delay ends or prolongs the pause that runs.
