@@ -12,8 +12,11 @@ export interface Choice {
 }
 
 /** What the engine reads of a folder, and its licence. */
-const IN_FOLDER =
-  /^(?:(?:config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|kvasir)\.json|model\.safetensors\.index\.json|merges\.txt|chat_template\.(?:jinja|json)|licen[cs]e.*)$/i;
+const IN_FOLDER = new RegExp(
+  '^(?:(?:config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|kvasir)\\.json|' +
+    'model\\.safetensors\\.index\\.json|merges\\.txt|chat_template\\.(?:jinja|json)|licen[cs]e.*)$',
+  'i',
+);
 const WEIGHTS = /^(?!consolidated|adapter)[^/]*\.safetensors$/i;
 const SHARD = /^(.+)-(\d+)-of-(\d+)\.safetensors$/i;
 const LICENCE = /^licen[cs]e[^/]*$/i;

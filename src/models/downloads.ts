@@ -200,11 +200,11 @@ export class Downloads implements vscode.Disposable {
     const { t, numbers } = speech();
     const problem = error instanceof DownloadError ? error.problem : undefined;
     const words = problem ? describeProblem(problem, t, numbers.bytes) : messageOf(error);
-    const isGated = problem?.kind === 'gated';
+    const needsToken = problem?.kind === 'gated' || problem?.kind === 'badToken';
     const [again, token, page] = [t('Try Again'), t('Enter Access Token'), t('Open Its Page')];
     const chosen = await vscode.window.showErrorMessage(
       `Kvasir: ${withoutLinks(words)}`,
-      ...(isGated ? [token, page] : [again]),
+      ...(needsToken ? [token, page] : [again]),
     );
     if (this.#disposed || chosen === undefined) return;
     if (chosen === page) {

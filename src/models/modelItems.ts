@@ -60,7 +60,10 @@ export function describeRefused(reason: string, { name, current }: Found, { t }:
 }
 
 /**
- * A model that can be downloaded. `partBytes`: what an earlier download has left. Shows what the estimate was made from, if the line is short enough, so that nobody takes it for a measurement. */
+ * A model that can be downloaded. Shows what the estimate was made from, if the line is short enough, so that nobody
+ * takes it for a measurement.
+ * @param partBytes what an earlier download has left
+ */
 export function describeRecommended(
   { model, precision, memoryBytes, tokensPerSecond }: Recommendation,
   set: WeightPrecision,

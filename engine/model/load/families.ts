@@ -153,8 +153,10 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
 export const FAMILY_NAMES = Object.keys(FAMILIES).join(', ');
 
 /** Models with a recurrent state, or with compressed keys and values: they have no rows by token that could be shared. */
-const OTHER_STATE =
-  /^(?:qwen3_5|qwen3_next|qwen4_exp|granitemoehybrid|deepseek_v[234]|lfm2|nemotron_h|mamba|falcon_h1|falcon_mamba|jamba|bamba|zamba|recurrent_gemma|rwkv|minimax|kimi_linear|glm4_moe_lite|olmo_hybrid)/;
+const OTHER_STATE = new RegExp(
+  '^(?:qwen3_5|qwen3_next|qwen4_exp|granitemoehybrid|deepseek_v[234]|lfm2|nemotron_h|mamba|falcon_h1|falcon_mamba|' +
+    'jamba|bamba|zamba|recurrent_gemma|rwkv|minimax|kimi_linear|glm4_moe_lite|olmo_hybrid)',
+);
 
 export function isServed(modelType: unknown): boolean {
   return typeof modelType === 'string' && OTHER_STATE.test(modelType);

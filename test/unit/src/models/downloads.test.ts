@@ -150,6 +150,18 @@ test('a gated repository asks for a token, keeps it for this hub, and goes on', 
   expect([...secrets]).toEqual([[`kvasir.hubToken:${fake.endpoint}`, 'mine']]);
 });
 
+test('a token that cannot be sent can be entered again', async () => {
+  fake.faults.token = 'mine';
+  const { downloads, secrets } = setUp();
+  secrets.set(`kvasir.hubToken:${fake.endpoint}`, 'two lines\nof it');
+  world.answers = ['Enter Access Token', 'mine'];
+  await downloads.start(WANTED);
+  await expect.poll(() => world.used).toHaveLength(1);
+  expect(world.told).toHaveLength(1);
+  expect(world.told[0]).not.toContain('of it');
+  expect([...secrets.values()]).toEqual(['mine']);
+});
+
 test('what the end of the editor has interrupted is offered, and nothing is asked of the hub before the click', async () => {
   const { downloads, state } = setUp(64e9, WANTED);
   await downloads.offerRest();
