@@ -85,12 +85,7 @@ class StepGraph {
   build(): Uint8Array {
     const last = this.#config.numLayers - 1;
     this.#skip = this.#padded(this.#embedding());
-    const { isGpt } = this.#config;
-    this.#x = this.#op(
-      isGpt ? 'LayerNormalization' : 'SimplifiedLayerNormalization',
-      [this.#skip, this.#weight('l0.norm1'), ...(isGpt ? [this.#weight('l0.norm1Bias')] : [])],
-      { axis: -1, stash_type: 1, ...this.#epsilon },
-    );
+    this.#x = this.#config.norms === 'after' ? this.#skip : this.#norm(this.#skip, 'l0.norm1');
     for (let l = 0; l < last; l++) this.#feedForward(this.#padded(this.#attend(l)), l);
     this.#logits(this.#attend(last));
     this.#outputs();
@@ -101,6 +96,15 @@ class StepGraph {
 
   #weight(name: string): string {
     return this.#ops.weight(name);
+  }
+
+  #norm(x: string, name: string): string {
+    const { isGpt } = this.#config;
+    return this.#op(
+      isGpt ? 'LayerNormalization' : 'SimplifiedLayerNormalization',
+      [x, this.#weight(name), ...(isGpt ? [this.#weight(`${name}Bias`)] : [])],
+      { axis: -1, stash_type: 1, ...this.#epsilon },
+    );
   }
 
   /** Adds the padding rows. The residual stream has them, attention does not. */
@@ -125,14 +129,15 @@ class StepGraph {
     const { qkvBias, qkNorm, numHeads, kvHeads, headSize, rope } = this.#config;
     const ops = this.#ops;
     const bias = qkvBias ? (this.#attention.isBiased(l) ? `l${l}.qvBias` : `l${l}.qkvBias`) : undefined;
-    const projected = this.#cropped(ops.linear(this.#x, `l${l}.qkv`, bias));
+    const linear = ops.linear(this.#x, `l${l}.qkv`, bias);
+    const projected = this.#cropped(qkNorm === 'whole' ? this.#normedWhole(linear, l) : linear);
     const heads = this.#op(
       'Transpose',
       [this.#op('Reshape', [projected, ops.ints(1, -1, numHeads + 2 * kvHeads, headSize)])],
       { perm: [0, 2, 1, 3] },
     );
     let [qk, v] = ops.pair('Split', [heads, ops.ints(numHeads + kvHeads, kvHeads)], { axis: 1 });
-    if (qkNorm) {
+    if (qkNorm === 'head') {
       const ones = this.#g.constant('float32', [headSize], new Float32Array(headSize).fill(1));
       const normed = this.#op('SimplifiedLayerNormalization', [qk, ones], {
         axis: -1,
@@ -148,15 +153,25 @@ class StepGraph {
     return this.#attention.attend(q, k, v, l);
   }
 
+  /** Queries and keys of all heads of [n, (numHeads + 2 * kvHeads) * headSize] become their norms. */
+  #normedWhole(projected: string, l: number): string {
+    const { numHeads, kvHeads, headSize } = this.#config;
+    const widths = this.#ops.ints(numHeads * headSize, kvHeads * headSize, kvHeads * headSize);
+    const [q, k, v] = this.#g.node('Split', [projected, widths], 3, { axis: -1 }) as [string, string, string];
+    return this.#op('Concat', [this.#norm(q, `l${l}.qNorm`), this.#norm(k, `l${l}.kNorm`), v], { axis: -1 });
+  }
+
   /** Adds the output projection of layer l, its feed-forward layers, and the norm of the next layer. */
   #feedForward(mixed: string, l: number): void {
-    const { outputBias, ffnBias, numLayers } = this.#config;
+    const { outputBias, ffnBias, numLayers, norms } = this.#config;
     const ops = this.#ops;
-    this.#addAndNorm(ops.linear(mixed, `l${l}.o`, outputBias ? `l${l}.oBias` : undefined), `l${l}.norm2`);
+    const output = ops.linear(mixed, `l${l}.o`, outputBias ? `l${l}.oBias` : undefined);
+    this.#addAndNorm(output, `l${l}.norm1After`, norms === 'after' ? null : `l${l}.norm2`);
     const downName = `l${l}.down`;
     const hidden = this.#config.isGpt ? this.#activated(l) : this.#gated(l);
-    const next = l === numLayers - 1 ? 'norm' : `l${l + 1}.norm1`;
-    this.#addAndNorm(ops.layer(hidden, downName, ffnBias ? `${downName}Bias` : undefined), next);
+    const next = norms === 'after' ? null : `l${l + 1}.norm1`;
+    const down = ops.layer(hidden, downName, ffnBias ? `${downName}Bias` : undefined);
+    this.#addAndNorm(down, `l${l}.norm2After`, l === numLayers - 1 ? 'norm' : next);
   }
 
   #activated(l: number): Rows {
@@ -179,13 +194,22 @@ class StepGraph {
     return ops.rows(this.#op('Mul', [gate, up]), downName, factor);
   }
 
-  /** Adds x to the residual stream. #x becomes the norm of the sum. */
-  #addAndNorm(x: string, norm: string): void {
+  /**
+   * Adds x to the residual stream, with norms after layers its norm `after`. #x becomes the norm `before` of the sum;
+   * null: the sum itself.
+   */
+  #addAndNorm(x: string, after: string, before: string | null): void {
+    const { isGpt, norms } = this.#config;
+    const added = norms === 'before' ? x : this.#norm(x, after);
+    if (before === null) {
+      this.#skip = this.#op('Add', [added, this.#skip]);
+      this.#x = this.#skip;
+      return;
+    }
     const id = `r${this.#numSums++}`;
-    const { isGpt } = this.#config;
     this.#g.node(
       isGpt ? 'SkipLayerNormalization' : 'SkipSimplifiedLayerNormalization',
-      [x, this.#skip, this.#weight(norm), ...(isGpt ? [this.#weight(`${norm}Bias`)] : [])],
+      [added, this.#skip, this.#weight(before), ...(isGpt ? [this.#weight(`${before}Bias`)] : [])],
       [id, '', '', `${id}s`],
       this.#epsilon,
       MS,

@@ -12,7 +12,8 @@ export type Architecture =
   | 'smollm3'
   | 'granite'
   | 'phi3'
-  | 'starcoder2';
+  | 'starcoder2'
+  | 'olmo2';
 
 export interface Family {
   /** Norms subtract the mean and have a bias, and the feed-forward layers are c_fc, a GELU and c_proj. */
@@ -30,7 +31,10 @@ export interface Family {
   /** Whether that field is also about the output projection. */
   readonly outputBias?: boolean;
   readonly mlpBias?: boolean;
-  readonly qkNorm?: boolean;
+  /** Whether queries and keys have an RMS norm: one for each head, or one for all heads together. Default: none. */
+  readonly qkNorm?: 'head' | 'whole';
+  /** See ModelConfig. Default: before. */
+  readonly norms?: 'after' | 'both';
   /**
    * sliding_window if the key is missing; null is none. Undefined: the family has no window. `switched`: only
    * with use_sliding_window, and for the layers that layer_types or max_window_layers name.
@@ -69,7 +73,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
     headSize: 128,
     qkvBias: 'attention_bias',
     outputBias: true,
-    qkNorm: true,
+    qkNorm: 'head',
     window: 4096,
     switched: true,
   },
@@ -146,6 +150,16 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
     mlpBias: true,
     window: null,
     isGpt: true,
+  },
+  olmo2: {
+    context: 2048,
+    normEps: 1e-5,
+    theta: 10_000,
+    tied: false,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    qkNorm: 'whole',
+    norms: 'after',
   },
 };
 

@@ -33,8 +33,10 @@ export interface ModelConfig {
   readonly isText: boolean;
   /** Norms have a mean and a bias, and feed-forward layers no gate, but a GELU. */
   readonly isGpt: boolean;
-  /** Queries and keys have an RMS norm per head. */
-  readonly qkNorm: boolean;
+  /** Where the RMS norms of a layer are: before attention and feed-forward layers, after them, or both. */
+  readonly norms: 'before' | 'after' | 'both';
+  /** The RMS norms of queries and keys: one for each head, or one for all heads together. */
+  readonly qkNorm: 'head' | 'whole' | null;
   /** Folded into the weights. */
   readonly factors: Factors;
   /** How matrices may be stored. Null: as floats, all of them. */
@@ -196,7 +198,8 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
     outputBias: family.outputBias === true && attentionBias,
     ffnBias: family.isGpt ? attentionBias : family.mlpBias === true && flag(config, 'mlp_bias', false),
     isGpt: family.isGpt === true,
-    qkNorm: family.qkNorm === true,
+    norms: family.norms ?? 'before',
+    qkNorm: family.qkNorm ?? null,
     factors: factorsOf(config, architecture, heads.headSize),
     quantisation,
     eosIds: ids('eos_token_id'),

@@ -11,11 +11,12 @@ const WIDTH_MULTIPLE = 16;
 
 /**
  * Whether the native kernels can compute a model: they take four numbers of a head at a time, rotate all layers, and
- * know only RMS norms and gates.
+ * know only gates, and RMS norms before layers and of single heads.
  */
-export function fitsKernels({ headSize, rope, isGpt }: Pick<ModelConfig, 'headSize' | 'rope' | 'isGpt'>): boolean {
-  return headSize % 4 === 0 && rope.unrotated === undefined && !isGpt;
+export function fitsKernels({ headSize, rope, isGpt, norms, qkNorm }: Kernels): boolean {
+  return headSize % 4 === 0 && rope.unrotated === undefined && !isGpt && norms === 'before' && qkNorm !== 'whole';
 }
+type Kernels = Pick<ModelConfig, 'headSize' | 'rope' | 'isGpt' | 'norms' | 'qkNorm'>;
 
 /** Outputs with those that fill the last group. */
 export function paddedRows(rows: number): number {

@@ -116,7 +116,7 @@ class WeightPlanner {
   }
 
   #attention(l: number): void {
-    const { hiddenSize, numHeads, kvHeads, headSize, qkvBias, qkNorm, outputBias, factors, rope } = this.#config;
+    const { hiddenSize, numHeads, kvHeads, headSize, qkvBias, qkNorm, norms, outputBias, factors, rope } = this.#config;
     const { attention } = this.#forms;
     const from = `model.layers.${l}.self_attn.`;
     const to = `l${l}.`;
@@ -132,7 +132,7 @@ class WeightPlanner {
       rotated === headSize
         ? [factor]
         : Array.from({ length: headSize }, (_, d) => (d % (headSize / 2) < rotated / 2 ? factor : factors.scores));
-    this.#norm(`${to}norm1`, `model.layers.${l}.input_layernorm`);
+    if (norms !== 'after') this.#norm(`${to}norm1`, `model.layers.${l}.input_layernorm`);
     const sources = [
       { tensor: `${from}q_proj.weight`, rows: queryRows, factors: byRow },
       whole(`${from}k_proj.weight`, kvRows),
@@ -140,19 +140,23 @@ class WeightPlanner {
     ];
     this.#linear(`${to}qkv`, hiddenSize, sources, attention);
     if (qkvBias) this.#qkvBias(l, factor);
-    if (qkNorm) {
+    if (qkNorm === 'head') {
       const norm = (name: string, factor: number, repeat: number): VectorSource => ({
         tensor: `${from}${name}.weight`,
         length: headSize,
         factor,
         repeat,
       });
-      const norms = [norm('q_norm', turned, numHeads), norm('k_norm', 1, kvHeads)];
-      this.#vector(`${to}qkNorm`, norms, [numHeads + kvHeads, 1, headSize]);
+      const sources = [norm('q_norm', turned, numHeads), norm('k_norm', 1, kvHeads)];
+      this.#vector(`${to}qkNorm`, sources, [numHeads + kvHeads, 1, headSize]);
+    } else if (qkNorm === 'whole') {
+      this.#vector(`${to}qNorm`, [plain(`${from}q_norm.weight`, queryRows, turned)]);
+      this.#vector(`${to}kNorm`, [plain(`${from}k_norm.weight`, kvRows)]);
     }
     const { residual } = factors;
     this.#linear(`${to}o`, queryRows, [whole(`${from}o_proj.weight`, hiddenSize, residual)], attention);
     if (outputBias) this.#vector(`${to}oBias`, [plain(`${from}o_proj.bias`, hiddenSize, residual)]);
+    if (norms !== 'before') this.#norm(`${to}norm1After`, `model.layers.${l}.post_attention_layernorm`);
   }
 
   #norm(name: string, tensor: string): void {
@@ -176,11 +180,12 @@ class WeightPlanner {
   }
 
   #feedForward(l: number): void {
-    const { hiddenSize, ffnSize, ffnBias, isGpt, factors } = this.#config;
+    const { hiddenSize, ffnSize, ffnBias, isGpt, norms, factors } = this.#config;
     const { feedForward } = this.#forms;
     const from = `model.layers.${l}.`;
     const to = `l${l}.`;
-    this.#norm(`${to}norm2`, `${from}post_attention_layernorm`);
+    const before = norms === 'both' ? 'pre_feedforward_layernorm' : 'post_attention_layernorm';
+    if (norms !== 'after') this.#norm(`${to}norm2`, from + before);
     for (const name of isGpt ? ['up'] : ['gate', 'up']) {
       this.#linear(`${to}${name}`, hiddenSize, [whole(`${from}mlp.${name}_proj.weight`, ffnSize)], feedForward);
       if (ffnBias) this.#vector(`${to}${name}Bias`, [plain(`${from}mlp.${name}_proj.bias`, ffnSize)]);
@@ -188,6 +193,7 @@ class WeightPlanner {
     const down = whole(`${from}mlp.down_proj.weight`, hiddenSize, factors.residual);
     this.#linear(`${to}down`, ffnSize, [down], feedForward);
     if (ffnBias) this.#vector(`${to}downBias`, [plain(`${from}mlp.down_proj.bias`, hiddenSize, factors.residual)]);
+    if (norms !== 'before') this.#norm(`${to}norm2After`, `${from}post_feedforward_layernorm`);
   }
 
   #head(tied: boolean, embedding: StoredTensor): void {

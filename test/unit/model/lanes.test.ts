@@ -102,7 +102,7 @@ test("a sequence keeps its lanes while it grows, up to the engine's limit", () =
 });
 
 describe('key biases', () => {
-  const shape = { numLayers: 2, hiddenSize: 4, kvHeads: 1, headSize: 2, qkvBias: true, qkNorm: false };
+  const shape = { numLayers: 2, hiddenSize: 4, kvHeads: 1, headSize: 2, qkvBias: true, qkNorm: null };
   const config = { ...shape, rope: {} } as never;
   /** Layer 1's bias as given; keys of variance 4, from four inputs of weight 1. */
   const weights = (bias: number[]) =>
@@ -120,7 +120,9 @@ describe('key biases', () => {
     // The pair's length counts: 4.3 in both is 6.1, and the bound is three times 2.
     expect(await largeKeyBiasLayers(config, weights([4.3, 4.3]))).toEqual([1]);
     expect(await largeKeyBiasLayers(config, weights([4.2, 4.2]))).toEqual([]);
-    expect(await largeKeyBiasLayers({ ...(config as object), qkNorm: true } as never, weights([100, 100]))).toEqual([]);
+    expect(await largeKeyBiasLayers({ ...(config as object), qkNorm: 'head' } as never, weights([100, 100]))).toEqual(
+      [],
+    );
   });
 
   test('a model without large biases feeds and keeps no rotations', () => {
