@@ -189,7 +189,7 @@ async function evaluateCodecs(
   const progress = paced(log);
   const results: (Shares & { kv: string; kvBytesPerToken: number; compression: number })[] = [];
   try {
-    const rope = new RopeTable(config.rope, config.headSize);
+    const rope = RopeTable.of(config);
     for (const name of names) {
       const codec = await codecFor(name, { model, runner, rope, encode, contextTokens });
       const sum = noDivergence();

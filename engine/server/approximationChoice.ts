@@ -68,7 +68,7 @@ interface CompressionChoice {
 async function chooseCompression(setting: string, measuring: Measuring): Promise<CompressionChoice> {
   const { imported, runner, text, contextTokens, onProgress, log } = measuring;
   const encode = (source: string): number[] => text.tokenizer.encode(source);
-  const rope = new RopeTable(imported.config.rope, imported.config.headSize);
+  const rope = RopeTable.of(imported.config);
   let done = 0;
   const upTo = (end: number): ((fraction: number) => void) => {
     const from = done;

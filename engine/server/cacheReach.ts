@@ -70,7 +70,7 @@ export function cacheReach(
   const budget = budgetBeside(0, 0);
   const poolTokens = budget.maxSlots;
   const longestContext = Math.min(poolTokens, config.contextTokens);
-  const rope = new RopeTable(config.rope, headSize);
+  const rope = RopeTable.of(config);
   const codecs = storedForms(shape, rope).map(({ codec, bytesPerToken, compression }) => {
     const moreKernelBytes = Math.max(0, codingBytes(compression) - kernelBytes);
     const left = budgetBeside(moreKernelBytes, codingReserve(compression, shape)).bytesBeside(longestContext);

@@ -209,6 +209,8 @@ test.each([
   ['int8', 'qwen2-untied-bf16', part(600), CEILING_SLOTS],
   ['int4', 'qwen2-untied-bf16', part(500), CEILING_SLOTS],
   ['int8', 'qwen2-untied-bf16', part(750), 10 * PAGE_SLOTS],
+  ['int8', '../families/gemma2', part(300), CEILING_SLOTS],
+  ['int8', '../families/gemma3', part(750), 10 * PAGE_SLOTS],
 ] as const)(
   '%s, %s, %i requests, %i slots: tokens differ from the oracle only within rounding noise',
   async (precision, name, numRequests, slots) => {

@@ -53,11 +53,41 @@ describe.each(names)('%s', (name) => {
     const { config } = await inspectModel(dir);
     for (const load of fitsKernels(config) ? [loadRunner, loadNativeRunner] : [loadRunner]) {
       const runner = await load(dir, cache.dir, 'int8');
-      const divergence = new Divergence();
-      for (const [p, { input_ids: ids }] of prompts.entries())
-        await forEachLogits(runner, ids, (position, row) => divergence.add(expected(p, position), row));
-      expect(divergence.mean).toBeLessThan(0.015);
+      for (const lane of runner.prefillBytesPerToken > 0 ? (['paged', 'prefill'] as const) : (['paged'] as const)) {
+        const divergence = new Divergence();
+        for (const [p, { input_ids: ids }] of prompts.entries())
+          await forEachLogits(runner, ids, (position, row) => divergence.add(expected(p, position), row), 10, lane);
+        expect(divergence.mean, lane).toBeLessThan(0.015);
+      }
       await runner.dispose();
     }
+  });
+
+  test('int8: logits have the same bits in chunks of any size, and beside another sequence', async () => {
+    const runner = await loadRunner(dir, cache.dir, 'int8');
+    const { input_ids: ids } = prompts[0]!;
+    const logits = async (chunk: number): Promise<Float32Array[]> => {
+      const rows: Float32Array[] = [];
+      await forEachLogits(runner, ids, (_, row) => rows.push(row.slice()), chunk);
+      return rows;
+    };
+    const alone = await logits(1);
+    for (const chunk of [3, 8, ids.length]) expect(await logits(chunk), `chunks of ${chunk}`).toEqual(alone);
+    const half = 17;
+    const span = (from: number, to: number, first: number) => ({
+      tokenIds: ids.slice(from, to),
+      startIndex: from,
+      contextSlots: Int32Array.from({ length: from }, (_, i) => first + i),
+      newSlots: Int32Array.from({ length: to - from }, (_, i) => first + from + i),
+      numLogits: to - from,
+    });
+    const [first, second] = [300, 600];
+    runner.pool.resize(900);
+    const together = [
+      ...(await runner.run([span(0, half, first), span(0, 4, second)])).slice(0, half * width),
+      ...(await runner.run([span(4, 9, second), span(half, ids.length, first)])).slice(5 * width),
+    ];
+    expect(together).toEqual(alone.flatMap((row) => [...row]));
+    await runner.dispose();
   });
 });

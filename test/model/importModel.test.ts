@@ -104,9 +104,9 @@ describe('fixtures', () => {
   });
 
   test('unsupported model type', async () => {
-    const { code, message } = await refusal(path.join(FIXTURES, 'unsupported/gemma3-config-only'));
+    const { code, message } = await refusal(path.join(FIXTURES, 'unsupported/gpt-oss-config-only'));
     expect(code).toBe('modelUnsupported');
-    expect(message).toMatch(/config\.json.*gemma3_text.*qwen2, qwen3, llama/);
+    expect(message).toMatch(/config\.json.*gpt_oss.*qwen2, qwen3, llama/);
   });
 });
 

@@ -29,9 +29,11 @@ const config = {
   rms_norm_eps: 1e-6,
   max_position_embeddings: 4096,
 };
+/** In the second layer. */
+const WINDOW = { use_sliding_window: true, sliding_window: 700, max_window_layers: 1 };
 for (const kvHeads of [1, 3, 6])
   writeRandomModel(path.join(folder.dir, `${kvHeads} KV heads`), {
-    config: { ...config, num_key_value_heads: kvHeads },
+    config: { ...config, num_key_value_heads: kvHeads, ...(kvHeads === 3 ? WINDOW : {}) },
     dtype: 'F32',
     seed: kvHeads,
     keyBias: kvHeads === 3 ? 0.1 : 80,

@@ -9,10 +9,15 @@ import { pagedTiles, splitMask, type TileMasks } from './pagedTiles.ts';
 import { prefillLane } from './prefillLane.ts';
 
 /** Names of the feeds that both kinds of pool have. */
-export type CommonInputs = Pick<
-  PagedInputs,
-  'mask' | 'scoresShape' | 'rowsShape' | 'split' | 'pastShape' | 'pagesShape'
->;
+export interface CommonInputs
+  extends Pick<PagedInputs, 'mask' | 'scoresShape' | 'rowsShape' | 'split' | 'pastShape' | 'pagesShape'> {
+  /** The mask of layers with a sliding window. Null without such layers. */
+  readonly windowMask: string | null;
+}
+
+function hasWindow({ config }: GraphOps, l: number): boolean {
+  return config.sliding?.layers.includes(l) === true;
+}
 
 export interface LayerAttention {
   /**
@@ -42,8 +47,9 @@ export class FloatAttention implements LayerAttention {
 
   attend(heads: string, k: string, v: string, l: number): string {
     const { g, config } = this.#ops;
-    const { numHeads, kvHeads, headSize } = config;
-    const { mask, scoresShape, rowsShape, split } = this.#inputs;
+    const { numHeads, kvHeads, headSize, softcaps } = config;
+    const { scoresShape, rowsShape, split } = this.#inputs;
+    const mask = hasWindow(this.#ops, l) ? this.#inputs.windowMask! : this.#inputs.mask;
     const op: GraphOps['op'] = (...node) => this.#ops.op(...node);
     const ints = (...values: number[]) => this.#ops.ints(...values);
     const q = op('Reshape', [heads, ints(1, kvHeads, -1, headSize)]);
@@ -59,7 +65,8 @@ export class FloatAttention implements LayerAttention {
     const past = op('MatMul', [q, keys]);
     // [1, kvHeads, groupSize * T, P + T], the pool's columns first.
     const scores = op('Concat', [past, op('FusedMatMul', [q, k], { transB: 1 }, MS)], { axis: 3 });
-    const masked = op('Add', [op('Reshape', [scores, scoresShape]), mask]);
+    const limited = this.#ops.capped(scores, softcaps.scores);
+    const masked = op('Add', [op('Reshape', [limited, scoresShape]), mask]);
     const probabilities = op('Reshape', [op('Softmax', [masked], { axis: -1 }), rowsShape]);
     const [pastShare, ownShare] = g.node('Split', [probabilities, split], 2, { axis: 3 });
     const mixed = op('Add', [op('MatMul', [pastShare!, values]), op('MatMul', [ownShare!, v])]);
@@ -84,6 +91,8 @@ export class Int8Attention implements LayerAttention {
    */
   readonly #rotations: string | null;
   readonly #tileMasks: TileMasks;
+  /** Of layers with a sliding window. */
+  readonly #windowTileMasks: TileMasks | null;
 
   constructor(ops: GraphOps, common: CommonInputs, biased: readonly number[], isBiased: (l: number) => boolean) {
     this.#ops = ops;
@@ -92,6 +101,9 @@ export class Int8Attention implements LayerAttention {
     this.#inputs = declareInputs(ops);
     this.#rotations = biased.length > 0 ? gatherRotations(ops, this.#inputs) : null;
     this.#tileMasks = splitMask(ops, common, this.#inputs.tiles);
+    const { windowMask } = common;
+    this.#windowTileMasks =
+      windowMask === null ? null : splitMask(ops, { ...common, mask: windowMask }, this.#inputs.tiles);
   }
 
   isBiased(l: number): boolean {
@@ -217,13 +229,15 @@ export class Int8Attention implements LayerAttention {
 
   #pagedInputs(l: number): PagedInputs {
     const { tokenPages, ownShape } = this.#inputs;
-    return { ...this.#common, tokenPages, ownShape, rotations: this.#isBiased(l) ? this.#rotations : null };
+    const mask = hasWindow(this.#ops, l) ? this.#common.windowMask! : this.#common.mask;
+    return { ...this.#common, mask, tokenPages, ownShape, rotations: this.#isBiased(l) ? this.#rotations : null };
   }
 
   #tileInputs(l: number): Parameters<typeof pagedTiles>[1] {
     const { scoresShape, rowsShape } = this.#common;
     const rotations = this.#isBiased(l) ? { ofPages: FEEDS.poolRotations, ofTokens: FEEDS.newRotations } : null;
-    return { ...this.#tileMasks, scoresShape, rowsShape, rotations };
+    const masks = hasWindow(this.#ops, l) ? this.#windowTileMasks! : this.#tileMasks;
+    return { ...masks, scoresShape, rowsShape, rotations };
   }
 }
 

@@ -19,6 +19,10 @@ export const FEEDS = {
    * the columns of the pool, then the new tokens.
    */
   mask: 'mask',
+  // Only if layers have a sliding window: as mask, but within the window; and as cos and sin, if they have their own rope.
+  windowMask: 'windowMask',
+  localCos: 'localCos',
+  localSin: 'localSin',
   /** int64 [S]: rows that need logits. Padding rows select row 0. */
   logitRows: 'logitRows',
   /** bool: whether any row needs logits. */

@@ -133,6 +133,12 @@ export class GraphOps {
     return { codes: this.op('QuantizeLinear', [this.op('Div', [x, rowMax]), this.step, this.zero]), rowMax };
   }
 
+  /** x within -limit and limit, smoothly. */
+  capped(x: string, limit: number | null): string {
+    if (limit === null) return x;
+    return this.op('Mul', [this.op('Tanh', [this.op('Div', [x, this.g.float(limit)])]), this.g.float(limit)]);
+  }
+
   /** [1, numHeads, n, headSize] -> [n, numHeads * headSize]. */
   joinHeads(byHead: string): string {
     const { numHeads, headSize } = this.config;

@@ -220,7 +220,7 @@ function keyProduct(ops: GraphOps, codes: string, keys: string, scales: string):
  */
 function shares(ops: GraphOps, scores: string, mask: string, valueScales: string, shape: string | null): Shares {
   const op: GraphOps['op'] = (...node) => ops.op(...node);
-  const visible = op('Add', [scores, mask]);
+  const visible = op('Add', [ops.capped(scores, ops.config.softcaps.scores), mask]);
   const { powers, sum } = powersOf(ops, visible, op('ReduceMax', [visible, ops.lastAxis], { keepdims: 1 }));
   const total = op('Cast', [sum], { to: DataType.float32 });
   // The scales of V are on the summed axis, so they are multiplied into the probabilities. They are relative to the

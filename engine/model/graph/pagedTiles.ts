@@ -41,7 +41,7 @@ export interface TileMasks {
   readonly ownMask: string;
 }
 
-/** Splits the mask, once for all layers. Both parts are empty if the step does not use tiles. */
+/** Splits a mask, once for all layers with it. Both parts are empty if the step does not use tiles. */
 export function splitMask(
   ops: GraphOps,
   { mask, split, pagesShape }: Pick<PagedInputs, 'mask' | 'split' | 'pagesShape'>,
@@ -49,7 +49,7 @@ export function splitMask(
 ): TileMasks {
   const { g } = ops;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
-  const names = { pageMasks: 'pageMasks', ownMask: 'ownMask' };
+  const names = { pageMasks: `${mask}.pages`, ownMask: `${mask}.own` };
   const shapes = [
     { type: 'float32', dims: ['N', 1, 'A', 'L'] },
     { type: 'float32', dims: [1, 1, 'A', 'A'] },
@@ -218,7 +218,8 @@ class PageTiles {
       const bias = this.#op('MatMul', [coefficients!, rotations]);
       scores = this.#op('Add', [scores, this.#op('Reshape', [bias, this.#inputs.rowsShape])]);
     }
-    return this.#op('Add', [this.#op('Reshape', [scores, this.#inputs.scoresShape]), mask]);
+    const limited = this.#ops.capped(scores, this.#ops.config.softcaps.scores);
+    return this.#op('Add', [this.#op('Reshape', [limited, this.#inputs.scoresShape]), mask]);
   }
 
   /**

@@ -27,7 +27,7 @@ export function prefillLane(
   l: number,
 ): () => string {
   const { g } = ops;
-  const { numHeads, kvHeads, headSize } = ops.config;
+  const { numHeads, kvHeads, headSize, sliding, softcaps } = ops.config;
   const op: GraphOps['op'] = (...node) => ops.op(...node);
   const ints = (...values: number[]) => ops.ints(...values);
   const dequantised = op('Mul', [op('Cast', [codes], { to: DataType.float32 }), scales]);
@@ -57,7 +57,13 @@ export function prefillLane(
     'GroupQueryAttention',
     [byToken, '', '', `pk${l}`, `pv${l}`, inputs.lastRow, inputs.numRows],
     3,
-    { num_heads: numHeads, kv_num_heads: kvHeads, scale: { float: 1 } },
+    {
+      num_heads: numHeads,
+      kv_num_heads: kvHeads,
+      scale: { float: 1 },
+      ...(sliding?.layers.includes(l) ? { local_window_size: sliding.tokens } : {}),
+      ...(softcaps.scores === null ? {} : { softcap: { float: softcaps.scores } }),
+    },
     MS,
   ) as [string, string, string];
   return () => op('Reshape', [op('Slice', [mixed, ints(0), ints(-1), ints(1)]), ints(-1, numHeads * headSize)]);

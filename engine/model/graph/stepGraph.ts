@@ -38,6 +38,8 @@ class StepGraph {
   readonly #ids: string;
   readonly #cos: string;
   readonly #sin: string;
+  /** Cosines and sines of the layers with their own rope. */
+  readonly #local: readonly [string, string] | null;
   readonly #logitRows: string;
   readonly #attention: LayerAttention;
   readonly #int8: Int8Attention | null;
@@ -60,12 +62,16 @@ class StepGraph {
     const ops = new GraphOps(g, config, plan, options);
     this.#ops = ops;
     this.#ids = g.input(FEEDS.ids, 'int64', ['T']);
-    this.#cos = g.input(FEEDS.cos, 'float32', ['T', config.headSize / 2]);
-    this.#sin = g.input(FEEDS.sin, 'float32', ['T', config.headSize / 2]);
-    const mask = g.input(FEEDS.mask, 'float32', ['W1', 1, 'W2', 'PW']);
+    const angles = (name: string): string => g.input(name, 'float32', ['T', config.headSize / 2]);
+    this.#cos = angles(FEEDS.cos);
+    this.#sin = angles(FEEDS.sin);
+    this.#local = config.sliding?.rope ? [angles(FEEDS.localCos), angles(FEEDS.localSin)] : null;
+    const maskOf = (name: string): string => g.input(name, 'float32', ['W1', 1, 'W2', 'PW']);
+    const mask = maskOf(FEEDS.mask);
     this.#logitRows = g.input(FEEDS.logitRows, 'int64', ['S']);
     const common = {
       mask,
+      windowMask: config.sliding && maskOf(FEEDS.windowMask),
       scoresShape: g.input(FEEDS.scoresShape, 'int64', [4]),
       rowsShape: g.input(FEEDS.rowsShape, 'int64', [4]),
       split: g.input(FEEDS.split, 'int64', [2]),
@@ -148,9 +154,13 @@ class StepGraph {
     }
     const rotated = rope.unrotated?.includes(l)
       ? qk
-      : this.#op('RotaryEmbedding', [qk, this.#firstRow, this.#cos, this.#sin], {}, MS);
+      : this.#op('RotaryEmbedding', [qk, this.#firstRow, ...this.#anglesOf(l)], {}, MS);
     const [q, k] = ops.pair('Split', [rotated, ops.ints(numHeads, kvHeads)], { axis: 1 });
     return this.#attention.attend(q, k, v, l);
+  }
+
+  #anglesOf(l: number): readonly [string, string] {
+    return this.#local && this.#config.sliding?.layers.includes(l) ? this.#local : [this.#cos, this.#sin];
   }
 
   /** Queries and keys of all heads of [n, (numHeads + 2 * kvHeads) * headSize] become their norms. */
@@ -185,7 +195,11 @@ class StepGraph {
     const [gateName, upName, downName] = [`l${l}.gate`, `l${l}.up`, `l${l}.down`];
     const bias = (name: string): string | undefined => (ffnBias ? `${name}Bias` : undefined);
     const rows = ops.rows(this.#x, gateName);
-    const gate = this.#op('QuickGelu', [ops.layer(rows, gateName, bias(gateName))], { alpha: { float: 1 } }, MS);
+    const gateInput = ops.layer(rows, gateName, bias(gateName));
+    const gate =
+      this.#config.gate === 'gelu'
+        ? this.#op('FastGelu', [gateInput], {}, MS)
+        : this.#op('QuickGelu', [gateInput], { alpha: { float: 1 } }, MS);
     // Without a bias, the scale of a row is applied after the codes of the next layer, which do not depend on it. This
     // saves a pass over wide rows.
     const [up, factor] = ffnBias
@@ -220,13 +234,13 @@ class StepGraph {
 
   /** After the last attention, only rows that need logits are computed. Inside a prompt there are none. */
   #logits(last: string): void {
-    const { numLayers, vocabSize } = this.#config;
+    const { numLayers, vocabSize, softcaps } = this.#config;
     const g = this.#g;
     const logits = { type: 'float32', dims: ['S', vocabSize] } as const;
     const compute = (): string[] => {
       this.#skip = this.#op('Gather', [this.#skip, this.#logitRows]);
       this.#feedForward(this.#op('Gather', [last, this.#logitRows]), numLayers - 1);
-      return [this.#ops.linear(this.#x, 'head')];
+      return [this.#ops.capped(this.#ops.linear(this.#x, 'head'), softcaps.logits)];
     };
     g.conditional(g.input(FEEDS.hasLogits, 'bool', []), [FETCHES.logits], [logits], compute, () => [
       this.#op('Identity', [g.constant('float32', [0, vocabSize], new Float32Array(0))]),

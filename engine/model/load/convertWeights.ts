@@ -209,10 +209,10 @@ class Conversion {
   private async vector({ sources, weight }: Extract<PlanItem, { kind: 'vector' }>): Promise<void> {
     const values = new Float32Array(weight.length / 4);
     let position = 0;
-    for (const { tensor, length, factor, repeat } of sources) {
+    for (const { tensor, length, plus = 0, factor, repeat } of sources) {
       const source = tensor === null ? new Float32Array(length) : await this.wholeVector(tensor, length);
       for (let r = 0; r < repeat; r++, position += length)
-        for (let i = 0; i < length; i++) values[position + i] = source[i]! * factor;
+        for (let i = 0; i < length; i++) values[position + i] = (source[i]! + plus) * factor;
     }
     await this.write(values, weight.offset);
   }

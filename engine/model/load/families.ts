@@ -13,11 +13,22 @@ export type Architecture =
   | 'granite'
   | 'phi3'
   | 'starcoder2'
-  | 'olmo2';
+  | 'olmo2'
+  | 'gemma2'
+  | 'gemma3_text';
 
 export interface Family {
   /** Norms subtract the mean and have a bias, and the feed-forward layers are c_fc, a GELU and c_proj. */
   readonly isGpt?: boolean;
+  /**
+   * As in Gemma: norms multiply by 1 + weight, the embedding is multiplied by the root of its size, gates are a GELU,
+   * named by hidden_activation, and query_pre_attn_scalar scales the scores.
+   */
+  readonly isGemma?: boolean;
+  /** Of missing keys. Default: they must be there. */
+  readonly sizes?: Readonly<Record<string, number>>;
+  /** attn_logit_softcapping and final_logit_softcapping of missing keys; null is none. Undefined: they do not count. */
+  readonly softcaps?: { readonly scores?: number | null; readonly logits: number | null };
   readonly context: number;
   readonly normEps: number;
   readonly theta: number;
@@ -37,10 +48,14 @@ export interface Family {
   readonly norms?: 'after' | 'both';
   /**
    * sliding_window if the key is missing; null is none. Undefined: the family has no window. `switched`: only
-   * with use_sliding_window, and for the layers that layer_types or max_window_layers name.
+   * with use_sliding_window, and for the layers that layer_types or max_window_layers name. `windowPattern`: in the
+   * layers that layer_types names, otherwise in all except each so many-th; `key`: of that number.
    */
   readonly window?: number | null;
   readonly switched?: boolean;
+  readonly windowPattern?: { readonly every: number; readonly key?: string };
+  /** rope_local_base_freq of a missing key: layers with a window have their own rope. Default: they have not. */
+  readonly localTheta?: number;
   /** Whether no_rope_layers and no_rope_layer_interval count. */
   readonly noRopeLayers?: boolean;
   /** Whether partial_rotary_factor counts. */
@@ -160,6 +175,45 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
     outputBias: true,
     qkNorm: 'whole',
     norms: 'after',
+  },
+  gemma2: {
+    isGemma: true,
+    context: 8192,
+    normEps: 1e-6,
+    theta: 10_000,
+    tied: true,
+    kvHeads: 4,
+    headSize: 256,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    norms: 'both',
+    window: 4096,
+    windowPattern: { every: 2 },
+    softcaps: { scores: 50, logits: 30 },
+  },
+  gemma3_text: {
+    isGemma: true,
+    sizes: {
+      vocab_size: 262_208,
+      hidden_size: 2304,
+      intermediate_size: 9216,
+      num_hidden_layers: 26,
+      num_attention_heads: 8,
+    },
+    context: 131_072,
+    normEps: 1e-6,
+    theta: 1_000_000,
+    localTheta: 10_000,
+    tied: true,
+    kvHeads: 4,
+    headSize: 256,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    qkNorm: 'head',
+    norms: 'both',
+    window: 4096,
+    windowPattern: { every: 6, key: 'sliding_window_pattern' },
+    softcaps: { logits: null },
   },
 };
 

@@ -6,8 +6,8 @@ import { count, FILE, flag, isObject, type Json, number, show, tokenIds } from '
 import { type Architecture, FAMILIES, FAMILY_NAMES, type Family, isServed } from './families.ts';
 import { invalid, unsupported } from './modelFolder.ts';
 import { type Quantisation, quantisationOf } from './quantisationConfig.ts';
-import { layersWithoutRope, parseRope, type Rope } from './ropeConfig.ts';
-import { shortestWindow } from './slidingWindow.ts';
+import { layersWithoutRope, parseRope, parseRopes, type Rope } from './ropeConfig.ts';
+import { slidingWindow, type Window } from './slidingWindow.ts';
 import { MAX_TOKENS } from './tokenizerFile.ts';
 
 export interface ModelConfig {
@@ -33,10 +33,18 @@ export interface ModelConfig {
   readonly isText: boolean;
   /** Norms have a mean and a bias, and feed-forward layers no gate, but a GELU. */
   readonly isGpt: boolean;
+  /** The activation of gates. */
+  readonly gate: 'silu' | 'gelu';
+  /** What is added to the weights of norms. */
+  readonly normOffset: 0 | 1;
   /** Where the RMS norms of a layer are: before attention and feed-forward layers, after them, or both. */
   readonly norms: 'before' | 'after' | 'both';
   /** The RMS norms of queries and keys: one for each head, or one for all heads together. */
   readonly qkNorm: 'head' | 'whole' | null;
+  /** Layers with a sliding window shorter than the context. `rope`: of these layers, if they have their own. */
+  readonly sliding: (Window & { readonly rope: Rope | null }) | null;
+  /** c of c * tanh(x / c), which limits scores and logits. Null if there is none. */
+  readonly softcaps: { readonly scores: number | null; readonly logits: number | null };
   /** Folded into the weights. */
   readonly factors: Factors;
   /** How matrices may be stored. Null: as floats, all of them. */
@@ -65,6 +73,11 @@ const MAX_FFN = 2 ** 20;
 const MAX_HEADS = 1024;
 const MAX_HEAD_SIZE = 1024;
 const MAX_POSITIONS = 2 ** 31 - 1;
+
+/** The rope of layer l. */
+export function ropeOf({ rope, sliding }: Pick<ModelConfig, 'rope' | 'sliding'>, l: number): Rope {
+  return sliding?.rope && sliding.layers.includes(l) ? sliding.rope : rope;
+}
 
 function isKnown(modelType: unknown): modelType is Architecture {
   return typeof modelType === 'string' && Object.hasOwn(FAMILIES, modelType);
@@ -105,19 +118,50 @@ function architectureOf(config: Json): Architecture {
 }
 
 /** @throws RequestError for another activation than the one of the family */
-function checkActivation(config: Json, { isGpt }: Family): void {
-  const [known, ...others] = isGpt ? ['gelu_pytorch_tanh', 'gelu_new'] : ['silu', 'swish'];
-  const activation = config.hidden_act ?? known;
+function checkActivation(config: Json, { isGpt, isGemma }: Family): void {
+  const [known, ...others] = isGpt || isGemma ? ['gelu_pytorch_tanh', 'gelu_new'] : ['silu', 'swish'];
+  const field = isGemma ? 'hidden_activation' : 'hidden_act';
+  const activation = config[field] ?? known;
   if (![known, ...others].includes(activation as string))
-    throw unsupported(`${FILE}: hidden_act is ${show(activation)}; only ${known} is supported.`);
+    throw unsupported(`${FILE}: ${field} is ${show(activation)}; only ${known} is supported.`);
+}
+
+function softcapsOf(config: Json, { softcaps }: Family): ModelConfig['softcaps'] {
+  const of = (key: string, usual: number | null | undefined): number | null => {
+    const value = config[key] === undefined ? usual : config[key];
+    return usual === undefined || value === null ? null : number({ [key]: value }, key, { least: 1e-3, most: 1e6 });
+  };
+  return {
+    scores: of('attn_logit_softcapping', softcaps?.scores),
+    logits: of('final_logit_softcapping', softcaps?.logits),
+  };
+}
+
+function windowOf(
+  config: Json,
+  family: Family,
+  numLayers: number,
+  contextTokens: number,
+  { rope, local = null }: { rope: Rope; local?: Rope | null },
+): ModelConfig['sliding'] {
+  if (family.isGemma && flag(config, 'use_bidirectional_attention', false))
+    throw unsupported(
+      `${FILE}: use_bidirectional_attention is true; only models that read from left to right are supported.`,
+    );
+  const window = slidingWindow(config, family, numLayers, rope.unrotated ?? []);
+  return window && (local || window.tokens < contextTokens) ? { ...window, rope: local } : null;
 }
 
 function biasOf(config: Json, { qkvBias }: Family): boolean {
   return typeof qkvBias === 'string' && flag(config, qkvBias, qkvBias === 'use_bias');
 }
 
-/** Only Granite has other factors than the size of a head. */
-function factorsOf(config: Json, architecture: Architecture, headSize: number): Factors {
+/** Without factors only the size of a head counts. */
+function factorsOf(config: Json, architecture: Architecture, headSize: number, hiddenSize: number): Factors {
+  if (FAMILIES[architecture].isGemma) {
+    const scalar = number(config, 'query_pre_attn_scalar', { least: 1e-6, most: 1e6, fallback: 256 });
+    return { embedding: Math.sqrt(hiddenSize), scores: 1 / Math.sqrt(scalar), residual: 1, logits: 1 };
+  }
   if (architecture !== 'granite') return { embedding: 1, scores: 1 / Math.sqrt(headSize), residual: 1, logits: 1 };
   const factor = (key: string): number => number(config, key, { least: 1e-6, most: 1e6, fallback: 1 });
   return {
@@ -135,7 +179,7 @@ function headsOf(
   hiddenSize: number,
 ): Pick<ModelConfig, 'numHeads' | 'kvHeads' | 'headSize'> {
   const family = FAMILIES[architecture];
-  const numHeads = count(config, 'num_attention_heads', MAX_HEADS);
+  const numHeads = count(config, 'num_attention_heads', MAX_HEADS, family.sizes?.num_attention_heads);
   // A missing key and null differ. Null means as many as query heads.
   const isMissing = config.num_key_value_heads === undefined;
   const kvHeads = count(config, 'num_key_value_heads', MAX_HEADS, isMissing ? (family.kvHeads ?? numHeads) : numHeads);
@@ -161,17 +205,18 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
   const family: Family = FAMILIES[architecture];
   const quantisation = quantisationOf(config);
 
-  const hiddenSize = count(config, 'hidden_size', MAX_HIDDEN);
-  const ffnSize = count(config, 'intermediate_size', MAX_FFN);
-  const numLayers = count(config, 'num_hidden_layers', MAX_LAYERS);
-  const vocabSize = count(config, 'vocab_size', MAX_TOKENS);
+  const size = (key: string, most: number): number => count(config, key, most, family.sizes?.[key]);
+  const hiddenSize = size('hidden_size', MAX_HIDDEN);
+  const ffnSize = size('intermediate_size', MAX_FFN);
+  const numLayers = size('num_hidden_layers', MAX_LAYERS);
+  const vocabSize = size('vocab_size', MAX_TOKENS);
   const heads = headsOf(config, architecture, hiddenSize);
   const context = count(config, 'max_position_embeddings', MAX_POSITIONS, family.context);
-  const parsed = parseRope(config, family, heads.headSize, context);
+  const parsed = (family.localTheta === undefined ? parseRope : parseRopes)(config, family, heads.headSize, context);
+  const contextTokens = Math.min(MAX_CONTEXT, parsed.positions ?? context, context);
   const unrotated = family.noRopeLayers ? layersWithoutRope(config, numLayers) : [];
   const rope = unrotated.length > 0 ? { ...parsed.rope, unrotated } : parsed.rope;
   checkActivation(config, family);
-  const window = shortestWindow(config, family, numLayers) ?? context;
 
   const ids = (key: string): number[] =>
     (generation && tokenIds(generation, 'generation_config.json', key, vocabSize)) ??
@@ -185,7 +230,7 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
     ffnSize,
     ...heads,
     vocabSize,
-    contextTokens: Math.min(MAX_CONTEXT, parsed.positions ?? context, window, context),
+    contextTokens,
     rmsEps: number(config, family.isGpt ? 'norm_epsilon' : 'rms_norm_eps', {
       least: 1e-20,
       most: 1,
@@ -198,9 +243,14 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
     outputBias: family.outputBias === true && attentionBias,
     ffnBias: family.isGpt ? attentionBias : family.mlpBias === true && flag(config, 'mlp_bias', false),
     isGpt: family.isGpt === true,
+    gate: family.isGemma ? 'gelu' : 'silu',
+    normOffset: family.isGemma ? 1 : 0,
     norms: family.norms ?? 'before',
     qkNorm: family.qkNorm ?? null,
-    factors: factorsOf(config, architecture, heads.headSize),
+    sliding: windowOf(config, family, numLayers, contextTokens, { ...parsed, rope }),
+    // Models of text and images have no limit of logits, whatever their text part says.
+    softcaps: { ...softcapsOf(config, family), ...(isText ? { logits: null } : {}) },
+    factors: factorsOf(config, architecture, heads.headSize, hiddenSize),
     quantisation,
     eosIds: ids('eos_token_id'),
     bosId: ids('bos_token_id')[0] ?? null,

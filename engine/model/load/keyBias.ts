@@ -28,7 +28,7 @@ export function keyBiasLayers(config: ModelConfig): number[] {
  * standard deviation of the keys of that head without bias, for a white normed input: sigma_d = |W_d * norm|.
  */
 export async function largeKeyBiasLayers(config: ModelConfig, weights: Weights): Promise<number[]> {
-  const { hiddenSize, kvHeads, headSize } = config;
+  const { hiddenSize, kvHeads, headSize, normOffset } = config;
   const half = headSize / 2;
   const rows = kvHeads * headSize;
   const isLarge = async (l: number): Promise<boolean> => {
@@ -42,7 +42,7 @@ export async function largeKeyBiasLayers(config: ModelConfig, weights: Weights):
       for (let d = head; d < head + headSize; d++) {
         if (d < head + half) largestBias = Math.max(largestBias, Math.hypot(bias[d]!, bias[d + half]!));
         let variance = 0;
-        for (let i = 0; i < hiddenSize; i++) variance += (keys[d * hiddenSize + i]! * norm[i]!) ** 2;
+        for (let i = 0; i < hiddenSize; i++) variance += (keys[d * hiddenSize + i]! * (norm[i]! + normOffset)) ** 2;
         largestDeviation = Math.max(largestDeviation, Math.sqrt(variance));
       }
       if (largestBias > LARGE * largestDeviation) return true;

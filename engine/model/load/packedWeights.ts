@@ -10,13 +10,14 @@ export const GROUP = 16;
 const WIDTH_MULTIPLE = 16;
 
 /**
- * Whether the native kernels can compute a model: they take four numbers of a head at a time, rotate all layers, and
- * know only gates, and RMS norms before layers and of single heads.
+ * Whether the native kernels can compute a model: they take four numbers of a head at a time, rotate all layers, know
+ * only gates with SiLU, and RMS norms before layers and of single heads, and see the whole context.
  */
-export function fitsKernels({ headSize, rope, isGpt, norms, qkNorm }: Kernels): boolean {
-  return headSize % 4 === 0 && rope.unrotated === undefined && !isGpt && norms === 'before' && qkNorm !== 'whole';
+export function fitsKernels({ headSize, rope, isGpt, gate, norms, qkNorm, sliding, softcaps }: ModelConfig): boolean {
+  const layersFit = rope.unrotated === undefined && !isGpt && gate === 'silu' && norms === 'before';
+  const attentionFits = qkNorm !== 'whole' && sliding === null && softcaps.scores === null && softcaps.logits === null;
+  return headSize % 4 === 0 && layersFit && attentionFits;
 }
-type Kernels = Pick<ModelConfig, 'headSize' | 'rope' | 'isGpt' | 'norms' | 'qkNorm'>;
 
 /** Outputs with those that fill the last group. */
 export function paddedRows(rows: number): number {

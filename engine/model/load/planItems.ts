@@ -19,10 +19,11 @@ export interface RowSource {
   readonly factors: readonly number[];
 }
 
-/** Consecutive entries of a vector: `repeat` copies of `tensor` times `factor`. Zeros if `tensor` is null. */
+/** Consecutive entries of a vector: `repeat` copies of (`tensor` + `plus`) * `factor`. Zeros if `tensor` is null. */
 export interface VectorSource {
   readonly tensor: string | null;
   readonly length: number;
+  readonly plus?: number;
   readonly factor: number;
   readonly repeat: number;
 }

@@ -106,6 +106,44 @@ export function parseRope(
   }
 }
 
+/**
+ * Rope parameters by layer type, as in Gemma 3: of the layers that see everything, and of those with a window.
+ * `rope_scaling` and `rope_theta` are about the former, `rope_local_base_freq` is about the latter.
+ */
+export function parseRopes(
+  config: Json,
+  family: Parameters<typeof parseRope>[1] & Pick<Family, 'localTheta'>,
+  headSize: number,
+  context: number,
+): { rope: Rope; local: Rope; positions?: number } {
+  const { rope_parameters: byType, rope_scaling: scaling, rope_theta, rope_local_base_freq, ...others } = config;
+  const object = (value: unknown, name: string): Json => {
+    if (isObject(value ?? {})) return (value ?? {}) as Json;
+    throw invalid(`${FILE}: ${name} is ${show(value)}; it must be an object or null.`);
+  };
+  const given = object(byType, 'rope_parameters');
+  const other = Object.keys(given).find((type) => type !== 'full_attention' && type !== 'sliding_attention');
+  if (other !== undefined)
+    throw unsupported(
+      `${FILE}: rope_parameters has ${show(other)}; in this family it must have full_attention and sliding_attention.`,
+    );
+  const of = (type: string, more: unknown, top: string, theta: number) => {
+    const parameters = {
+      ...object(given[type], `rope_parameters.${type}`),
+      ...object(more, 'rope_scaling'),
+    };
+    const base = number(config, top, { ...THETA, fallback: theta });
+    const own = { ...others, rope_parameters: parameters, rope_theta: base };
+    return parseRope(own, family, headSize, context);
+  };
+  const [full, local] = [
+    of('full_attention', scaling, 'rope_theta', family.theta),
+    of('sliding_attention', null, 'rope_local_base_freq', family.localTheta!),
+  ];
+  const positions = Math.min(full.positions ?? Infinity, local.positions ?? Infinity);
+  return { rope: full.rope, local: local.rope, ...(positions < Infinity ? { positions } : {}) };
+}
+
 /** The object with the parameters, and its name with a dot. */
 function ropeSource(config: Json): { source: Json; where: string } {
   for (const key of ['rope_scaling', 'rope_parameters']) {

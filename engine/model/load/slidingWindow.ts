@@ -1,29 +1,54 @@
-/** Reads which sliding windows config.json asks for. Does not decide what the engine does about them. */
+/** Reads from config.json which layers have a sliding window. Does not compute masks. */
 import { count, FILE, flag, type Json, number, show } from './configFields.ts';
 import type { Family } from './families.ts';
 import { unsupported, invalid } from './modelFolder.ts';
 
-const MAX_WINDOW = 2 ** 31 - 1;
+/** In these layers a token sees so many tokens: itself, and those just before it. */
+export interface Window {
+  readonly tokens: number;
+  readonly layers: readonly number[];
+}
 
-/** The shortest window of a layer: up to it all layers attend to everything. Null if there is none. */
-export function shortestWindow(config: Json, { window, switched }: Family, numLayers: number): number | null {
+const MAX_WINDOW = 2 ** 31 - 1;
+const SLIDING = 'sliding_attention';
+
+/** Null if no layer has a window. `unrotated`: layers without rope. */
+export function slidingWindow(
+  config: Json,
+  family: Family,
+  numLayers: number,
+  unrotated: readonly number[],
+): Window | null {
+  const { window, switched, windowPattern } = family;
   const types = layerTypes(config, numLayers);
   if (window === undefined) return null;
+  const all = Array.from({ length: numLayers }, (_, l) => l);
+  const named = types && all.filter((l) => types[l] === SLIDING);
   const tokens = (): number | null =>
     (config.sliding_window === undefined ? window : config.sliding_window) === null
       ? null
       : count(config, 'sliding_window', MAX_WINDOW, window ?? undefined);
-  if (!switched) return tokens();
+  const of = (layers: readonly number[]): Window | null => {
+    const size = layers.length > 0 ? tokens() : null;
+    return size === null ? null : { tokens: size, layers };
+  };
+  const wrong = (what: string): Error => unsupported(`${FILE}: ${what}: correct it, or choose another model.`);
+  if (windowPattern) {
+    const { every, key } = windowPattern;
+    const whole = key === undefined ? every : count(config, key, MAX_WINDOW, every);
+    const layers = named ?? all.filter((l) => (l + 1) % whole !== 0);
+    if (layers.length > 0 && tokens() === null) throw wrong('layers have a sliding window, but sliding_window is null');
+    return of(layers);
+  }
+  if (!switched) return of(all);
   const used = flag(config, 'use_sliding_window', false);
   const first = number(config, 'max_window_layers', { least: 0, most: MAX_WINDOW, fallback: 28 });
-  const slides = types?.includes('sliding_attention');
-  if (slides && (!used || tokens() === null))
-    throw unsupported(
-      `${FILE}: layer_types has sliding_attention, but ${used ? 'sliding_window is null' : 'use_sliding_window is not true'}: ` +
-        'correct it, or choose another model.',
+  if (named && named.length > 0 && (!used || tokens() === null))
+    throw wrong(
+      `layer_types has ${SLIDING}, but ${used ? 'sliding_window is null' : 'use_sliding_window is not true'}`,
     );
   // SmolLM3 has no max_window_layers: there the layers without rope slide.
-  return used && (slides ?? (window === null || numLayers > first)) ? tokens() : null;
+  return used ? of(named ?? (family.noRopeLayers ? unrotated : all.slice(first))) : null;
 }
 
 function layerTypes(config: Json, numLayers: number): unknown[] | null {
@@ -31,10 +56,8 @@ function layerTypes(config: Json, numLayers: number): unknown[] | null {
   if (types === null) return null;
   if (!Array.isArray(types) || types.length !== numLayers)
     throw invalid(`${FILE}: layer_types must be an array with one entry for each of the ${numLayers} layers.`);
-  const other = types.find((t) => t !== 'full_attention' && t !== 'sliding_attention');
+  const other = types.find((t) => t !== 'full_attention' && t !== SLIDING);
   if (other !== undefined)
-    throw unsupported(
-      `${FILE}: layer_types has ${show(other)}; only full_attention and sliding_attention are supported.`,
-    );
+    throw unsupported(`${FILE}: layer_types has ${show(other)}; only full_attention and ${SLIDING} are supported.`);
   return types;
 }

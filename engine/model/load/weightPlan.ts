@@ -6,7 +6,7 @@ import type { Precision } from '../../protocol/tasks.ts';
 import type { LinearItem, PlanItem, RowSource, StoredTensor, VectorSource } from './planItems.ts';
 import { BLOCK, numBlocks, type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
 import { packedDims4, packedDims8, paddedRows } from './packedWeights.ts';
-import type { ModelConfig } from './hfConfig.ts';
+import { type ModelConfig, ropeOf } from './hfConfig.ts';
 import { keyBiasLayers } from './keyBias.ts';
 
 export interface WeightPlan {
@@ -116,7 +116,8 @@ class WeightPlanner {
   }
 
   #attention(l: number): void {
-    const { hiddenSize, numHeads, kvHeads, headSize, qkvBias, qkNorm, norms, outputBias, factors, rope } = this.#config;
+    const { hiddenSize, numHeads, kvHeads, headSize, qkvBias, qkNorm, norms, outputBias, factors } = this.#config;
+    const rope = ropeOf(this.#config, l);
     const { attention } = this.#forms;
     const from = `model.layers.${l}.self_attn.`;
     const to = `l${l}.`;
@@ -144,6 +145,7 @@ class WeightPlanner {
       const norm = (name: string, factor: number, repeat: number): VectorSource => ({
         tensor: `${from}${name}.weight`,
         length: headSize,
+        plus: this.#config.normOffset,
         factor,
         repeat,
       });
@@ -160,8 +162,8 @@ class WeightPlanner {
   }
 
   #norm(name: string, tensor: string): void {
-    const { hiddenSize, isGpt } = this.#config;
-    this.#vector(name, [plain(`${tensor}.weight`, hiddenSize)]);
+    const { hiddenSize, isGpt, normOffset } = this.#config;
+    this.#vector(name, [{ ...plain(`${tensor}.weight`, hiddenSize), plus: normOffset }]);
     if (isGpt) this.#vector(`${name}Bias`, [plain(`${tensor}.bias`, hiddenSize)]);
   }
 

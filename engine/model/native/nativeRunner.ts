@@ -138,7 +138,7 @@ export class NativeRunner implements Runner {
     pool.attendsInPlace = true;
     this.threads = addon.threads(this.#engine);
     this.vocabSize = vocabSize;
-    this.#rope = new RopeTable(config.rope, headSize);
+    this.#rope = RopeTable.of(config);
     this.#rotations = usesRotations(biased, 'int8') ? new PoolRotations(pool, this.#rope) : null;
   }
 

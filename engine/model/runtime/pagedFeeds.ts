@@ -24,18 +24,27 @@ export class PagedFeeds {
   readonly #ort: OnnxRuntime;
   readonly #pool: KvPool;
   readonly #rotations: PoolRotations | null;
+  /** Tokens of the sliding window. Null if the model has none. */
+  readonly #window: number | null;
   readonly #feeds: Record<string, Tensor>;
   /** What the feeds point to: the generation of the pool's arrays, and a range of its pages. */
   #generation = -1;
   #firstPlace = 0;
   #numPlaces = 0;
   #maskBuffer = new Float32Array(0);
+  #windowBuffer = new Float32Array(0);
 
   /** `feeds` gets the tensors. Those of the pool stay in it until the pool changes. */
-  constructor(ort: OnnxRuntime, pool: KvPool, rope: RopeTable, withRotations: boolean, feeds: Record<string, Tensor>) {
+  constructor(
+    ort: OnnxRuntime,
+    pool: KvPool,
+    { rope, withRotations, window }: { rope: RopeTable; withRotations: boolean; window: number | null },
+    feeds: Record<string, Tensor>,
+  ) {
     this.#ort = ort;
     this.#pool = pool;
     this.#rotations = withRotations ? new PoolRotations(pool, rope) : null;
+    this.#window = window;
     this.#feeds = feeds;
   }
 
@@ -51,7 +60,7 @@ export class PagedFeeds {
     this.#bindPlaces(this.attention);
     const int64 = (...values: number[]) =>
       new this.#ort.Tensor('int64', BigInt64Array.from(values, BigInt), [values.length]);
-    this.#feeds[FEEDS.mask] = this.#mask(spans, W);
+    this.#feedMasks(spans, W);
     if (shape.kv === 'int8') {
       const Q = gathered ? columns / pageSlots : 0;
       this.#feeds[FEEDS.tokenPages] = new this.#ort.Tensor('int64', this.#tokenPages(spans, W, Q), [W, Q]);
@@ -142,38 +151,80 @@ export class PagedFeeds {
     return places;
   }
 
-  /** [W, P + W]: a token sees the slots of its sequence, itself, and the tokens of its span before it. */
-  #mask(batch: readonly BatchSpan[], W: number): Tensor {
+  /**
+   * [W, P + W]: a token sees the slots of its sequence, itself, and the tokens of its span before it; in layers with a
+   * window, those of them that are not too far away.
+   */
+  #feedMasks(batch: readonly BatchSpan[], W: number): void {
     const { gathered, columns: P } = this.attention;
-    const { places, pageSlots } = this.#pool;
     const width = P + W;
+    const dims = gathered ? [W, 1, 1, width] : [1, 1, W, width];
     this.#maskBuffer = fittingBuffer(this.#maskBuffer, W * width);
     const mask = this.#maskBuffer.subarray(0, W * width);
     mask.fill(Number.NEGATIVE_INFINITY);
-    let t = 0;
-    for (const { tokenIds, contextSlots } of batch) {
-      const first = t;
-      // First column of each page. Gathered attention has the pages in the order of the context.
-      const starts = new Map<number, number>();
-      for (; t < first + tokenIds.length; t++) {
+    this.#feeds[FEEDS.mask] = new this.#ort.Tensor('float32', mask, dims);
+    const window = this.#window;
+    if (window !== null) this.#windowBuffer = fittingBuffer(this.#windowBuffer, W * width);
+    const near = this.#windowBuffer.subarray(0, window === null ? 0 : W * width);
+    let first = 0;
+    for (const span of batch) {
+      const columns = this.#columnsOf(span.contextSlots);
+      const end = first + span.tokenIds.length;
+      for (let t = first; t < end; t++) {
         const row = t * width;
-        if (t === first) {
-          let last = -1;
-          let start = 0;
-          for (let i = 0; i < contextSlots.length; i++) {
-            const slot = contextSlots[i]!;
-            const page = Math.floor(slot / pageSlots);
-            if (page !== last) {
-              start = starts.get(page) ?? (gathered ? starts.size : places[page]! - this.#firstPlace) * pageSlots;
-              starts.set(page, start);
-              last = page;
-            }
-            mask[row + start + slot - page * pageSlots] = 0;
-          }
-        } else mask.copyWithin(row, first * width, first * width + P);
+        if (t === first) for (const column of columns) mask[row + column] = 0;
+        else mask.copyWithin(row, first * width, first * width + P);
         mask.fill(0, row + P + first, row + P + t + 1);
       }
+      if (window !== null) {
+        near.set(mask.subarray(first * width, end * width), first * width);
+        this.#hideFar(near, span, columns, window, first, width);
+      }
+      first = end;
     }
-    return new this.#ort.Tensor('float32', mask, gathered ? [W, 1, 1, width] : [1, 1, W, width]);
+    if (window !== null) this.#feeds[FEEDS.windowMask] = new this.#ort.Tensor('float32', near, dims);
+  }
+
+  /** Hides from each token of a span, of which the first has row `first`, what is not in its window. */
+  #hideFar(
+    mask: Float32Array,
+    { tokenIds, contextSlots, startIndex }: BatchSpan,
+    columns: Int32Array,
+    window: number,
+    first: number,
+    width: number,
+  ): void {
+    const { positions } = this.#pool;
+    const P = this.attention.columns;
+    // Slots are in the order of their positions, so what one token does not see, later ones do not see.
+    let hidden = 0;
+    for (let i = 0; i < tokenIds.length; i++) {
+      const row = (first + i) * width;
+      const from = startIndex + i - window + 1;
+      while (hidden < columns.length && positions[contextSlots[hidden]!]! < from) hidden++;
+      for (let c = 0; c < hidden; c++) mask[row + columns[c]!] = Number.NEGATIVE_INFINITY;
+      const ownHidden = Math.max(0, from - startIndex);
+      mask.fill(Number.NEGATIVE_INFINITY, row + P + first, row + P + first + ownHidden);
+    }
+  }
+
+  /** The columns of the pool that hold these slots. Gathered attention has the pages in the order of the context. */
+  #columnsOf(slots: Int32Array): Int32Array {
+    const { places, pageSlots } = this.#pool;
+    const starts = new Map<number, number>();
+    const columns = new Int32Array(slots.length);
+    let last = -1;
+    let start = 0;
+    for (let i = 0; i < slots.length; i++) {
+      const page = Math.floor(slots[i]! / pageSlots);
+      if (page !== last) {
+        start =
+          starts.get(page) ?? (this.attention.gathered ? starts.size : places[page]! - this.#firstPlace) * pageSlots;
+        starts.set(page, start);
+        last = page;
+      }
+      columns[i] = start + slots[i]! - page * pageSlots;
+    }
+    return columns;
   }
 }

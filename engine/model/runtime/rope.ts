@@ -2,6 +2,7 @@
  * Rotary position embedding: inverse frequencies of the supported types, a table of cosines and sines, and the
  * rotation of stored keys and key biases to other positions. Does not move rows between slots.
  */
+import type { ModelConfig } from '../load/hfConfig.ts';
 import type { Llama3Rope, Rope, YarnRope } from '../load/ropeConfig.ts';
 import type { KvRows, KvShape } from '../../kv/kvRows.ts';
 
@@ -55,14 +56,23 @@ export class RopeTable {
   /** Layers whose keys are not rotated. */
   readonly unrotated: readonly number[];
 
-  constructor(rope: Rope, headSize: number) {
+  /** Of the layers with their own rope. */
+  readonly local: { readonly table: RopeTable; readonly layers: readonly number[] } | null;
+
+  constructor(rope: Rope, headSize: number, sliding: ModelConfig['sliding'] = null) {
+    this.local = sliding?.rope ? { table: new RopeTable(sliding.rope, headSize), layers: sliding.layers } : null;
     this.unrotated = rope.unrotated ?? [];
     this.frequencies = inverseFrequencies(rope, headSize);
     this.half = headSize / 2;
   }
 
+  static of({ rope, headSize, sliding }: Pick<ModelConfig, 'rope' | 'headSize' | 'sliding'>): RopeTable {
+    return new RopeTable(rope, headSize, sliding);
+  }
+
   /** Makes rows 0 .. numPositions-1 available. */
   ensure(numPositions: number): void {
+    this.local?.table.ensure(numPositions);
     if (numPositions <= this.numPositions) return;
     const grown = Math.max(256, 2 ** Math.ceil(Math.log2(numPositions)));
     const cos = new Float32Array(grown * this.half);
@@ -98,13 +108,15 @@ export function shiftKeys(rows: KvRows, shape: KvShape, rope: RopeTable, by: num
   const turned = kv === 'int8' ? new Float32Array(headSize * n) : rows.keys;
   const largest = new Float32Array(n);
   for (let head = 0; head < shape.numLayers * shape.kvHeads; head++) {
-    if (rope.unrotated.includes(Math.floor(head / shape.kvHeads))) continue;
+    const layer = Math.floor(head / shape.kvHeads);
+    if (rope.unrotated.includes(layer)) continue;
+    const { cos, sin } = rope.local?.layers.includes(layer) ? rope.local.table : rope;
     const first = head * headSize * n;
     const target = kv === 'int8' ? 0 : first;
     largest.fill(0);
     for (let d = 0; d < half; d++) {
-      const c = rope.cos[distance * half + d]!;
-      const s = Math.sign(by) * rope.sin[distance * half + d]!;
+      const c = cos[distance * half + d]!;
+      const s = Math.sign(by) * sin[distance * half + d]!;
       const low = d * n;
       const high = (d + half) * n;
       for (let i = 0; i < n; i++) {

@@ -18,6 +18,9 @@ import { paddedProducts } from '../load/quantise.ts';
 import { PagedFeeds } from './pagedFeeds.ts';
 import { inTiles } from '../graph/pagedTiles.ts';
 
+/** The operator of the prefill lane takes only heads of such sizes. */
+const PREFILL_HEAD_MULTIPLE = 8;
+
 export interface RunnerOptions {
   /** Threads of one step, at least 1. */
   readonly threads: number;
@@ -43,7 +46,7 @@ export class OnnxRunner implements Runner {
   private readonly pagedFeeds: PagedFeeds;
   /** Null with a float32 pool, whose graph has no prefill lane. */
   private readonly prefillFeeds: PrefillFeeds | null;
-  /** Bytes of the scratch per token. 0 if the graph has no prefill lane. */
+  /** Bytes of the scratch per token. 0 if the prefill lane cannot be used. */
   readonly prefillBytesPerToken: number;
   copyMs = 0;
   received: ReceivedAttention | null = null;
@@ -65,15 +68,22 @@ export class OnnxRunner implements Runner {
     this.session = session;
     this.vocabSize = model.config.vocabSize;
     this.numHeads = model.config.numHeads;
-    this.rope = new RopeTable(model.config.rope, model.config.headSize);
+    this.rope = RopeTable.of(model.config);
     this.withRotations = usesRotations(model.biased, pool.shape.kv);
     this.threads = threads;
     this.rowMultiple = rowMultiple ?? 1;
     this.isExact = rowMultiple !== null;
     const quantised = pool.shape.kv === 'int8';
-    this.prefillBytesPerToken = quantised ? scratchBytesPerToken(pool.shape) : 0;
+    this.prefillBytesPerToken =
+      quantised && pool.shape.headSize % PREFILL_HEAD_MULTIPLE === 0 ? scratchBytesPerToken(pool.shape) : 0;
     this.fetches = Object.values(FETCHES).filter((name) => quantised || !name.endsWith('Scales'));
-    this.pagedFeeds = new PagedFeeds(ort, pool, this.rope, this.withRotations, this.feeds);
+    const window = model.config.sliding?.tokens ?? null;
+    this.pagedFeeds = new PagedFeeds(
+      ort,
+      pool,
+      { rope: this.rope, withRotations: this.withRotations, window },
+      this.feeds,
+    );
     this.prefillFeeds = quantised ? new PrefillFeeds(ort, pool, this.rope, biases, this.feeds) : null;
   }
 
@@ -263,10 +273,27 @@ export class OnnxRunner implements Runner {
         if (i >= tokenIds.length - numLogits) selected[s++] = BigInt(t);
       }
     }
+    if (rope.local) this.feedLocalAngles(batch, T, rope.local.table);
     feeds[FEEDS.ids] = new ort.Tensor('int64', ids, [T]);
     feeds[FEEDS.cos] = new ort.Tensor('float32', cos, [T, half]);
     feeds[FEEDS.sin] = new ort.Tensor('float32', sin, [T, half]);
     feeds[FEEDS.logitRows] = new ort.Tensor('int64', selected, [S]);
     if (this.withRotations) feeds[FEEDS.newRotations] = new ort.Tensor('float32', rotations, [2 * half, W]);
+  }
+
+  /** Cosines and sines of the layers with their own rope. */
+  private feedLocalAngles(batch: readonly BatchSpan[], T: number, { cos, sin, half }: RopeTable): void {
+    for (const [name, table] of [
+      [FEEDS.localCos, cos],
+      [FEEDS.localSin, sin],
+    ] as const) {
+      const angles = new Float32Array(T * half);
+      let t = 0;
+      for (const { tokenIds, startIndex } of batch) {
+        angles.set(table.subarray(startIndex * half, (startIndex + tokenIds.length) * half), t * half);
+        t += tokenIds.length;
+      }
+      this.feeds[name] = new this.ort.Tensor('float32', angles, [T, half]);
+    }
   }
 }

@@ -89,7 +89,7 @@ export class KvSubject {
     const runner = await openRunner(model, new KvPool(kvShape(model.config, 'int8', model.biased), 0), {
       threads,
     });
-    const rope = new RopeTable(model.config.rope, model.config.headSize);
+    const rope = RopeTable.of(model.config);
     const { tokenizer, turn } = await ModelText.load(modelDir);
     const encode = (text: string): number[] => tokenizer.encode(text);
     const codecs = new Map<string, KvCodec>();

@@ -78,7 +78,7 @@ class Scene {
         ? null
         : compressionOf(
             setting,
-            codecNames(setting).map((name) => codecNamed(name, kv, new RopeTable(config.rope, config.headSize))),
+            codecNames(setting).map((name) => codecNamed(name, kv, RopeTable.of(config))),
           );
     bench.renew({
       maxBytes: options.maxBytes,

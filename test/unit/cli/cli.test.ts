@@ -344,7 +344,7 @@ describe('the program', () => {
     for (const file of [gguf, binary]) writeFileSync(file, 'GGUF\0');
     for (const [args, message] of [
       [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
-      [['inspect', 'test/fixtures/unsupported/gemma3-config-only'], 'gemma3_text'],
+      [['inspect', 'test/fixtures/unsupported/gpt-oss-config-only'], 'gpt_oss'],
       [['inspect', 'Qwen/Qwen3-0.6B'], 'run `kvasir download Qwen/Qwen3-0.6B`'],
       [
         ['inspect', hub],
@@ -932,7 +932,7 @@ describe('the program', () => {
   });
 
   test('complete prints only the text on stdout, the same in every run', async () => {
-    const place = ['complete', '--file', 'engine/model/runtime/rope.ts', '--line', '12', '--column', '20'];
+    const place = ['complete', '--file', 'engine/model/runtime/rope.ts', '--line', '13', '--column', '20'];
     const first = spawned([process.execPath], ...place);
     expect(first.status).toBe(0);
     expect((await run(...place)).stdout).toBe(first.stdout);

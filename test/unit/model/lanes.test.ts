@@ -102,7 +102,7 @@ test("a sequence keeps its lanes while it grows, up to the engine's limit", () =
 });
 
 describe('key biases', () => {
-  const shape = { numLayers: 2, hiddenSize: 4, kvHeads: 1, headSize: 2, qkvBias: true, qkNorm: null };
+  const shape = { numLayers: 2, hiddenSize: 4, kvHeads: 1, headSize: 2, qkvBias: true, qkNorm: null, normOffset: 0 };
   const config = { ...shape, rope: {} } as never;
   /** Layer 1's bias as given; keys of variance 4, from four inputs of weight 1. */
   const weights = (bias: number[]) =>

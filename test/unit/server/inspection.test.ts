@@ -42,7 +42,7 @@ describe('a folder', () => {
   it.each([
     ['bad/cfg_no_hidden_size', 'config.json: hidden_size'],
     ['bad/tok_invalid_json', 'tokenizer.json is not valid JSON'],
-    ['unsupported/gemma3-config-only', 'gemma3_text'],
+    ['unsupported/gpt-oss-config-only', 'gpt_oss'],
     ['nowhere', 'cannot be opened'],
   ])('%s is refused with a reason', async (name, reason) => {
     await expect(inspectFolder(fixture(name))).rejects.toThrow(reason);

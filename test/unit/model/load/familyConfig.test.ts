@@ -27,22 +27,80 @@ function refusal(run: () => unknown): RequestError {
   throw new Error('not refused');
 }
 
-test('the context ends where the first sliding window does', () => {
-  const contextOf = (change: Record<string, unknown>): number => parseConfig({ ...base, ...change }).contextTokens;
+test('layers have the sliding window that the fields name, if it is shorter than the context', () => {
+  const windowOf = (change: Record<string, unknown>) => parseConfig({ ...base, ...change }).sliding;
   const slides = { use_sliding_window: true, sliding_window: 32, max_window_layers: 0 };
-  expect(contextOf({ ...slides, sliding_window: 600 })).toBe(512);
-  expect(contextOf(slides)).toBe(32);
-  expect(contextOf({ ...slides, max_window_layers: 2 })).toBe(512);
-  expect(contextOf({ ...slides, sliding_window: null })).toBe(512);
-  expect(contextOf({ ...slides, max_window_layers: 2, layer_types: ['full_attention', 'sliding_attention'] })).toBe(32);
-  expect(contextOf({ ...slides, model_type: 'llama' })).toBe(512);
+  const tokens = { tokens: 32, rope: null };
+  const layer_types = ['full_attention', 'sliding_attention'];
+  expect(windowOf({ ...slides, sliding_window: 600 })).toBeNull();
+  expect(windowOf(slides)).toEqual({ ...tokens, layers: [0, 1] });
+  expect(windowOf({ ...slides, max_window_layers: 1 })).toEqual({ ...tokens, layers: [1] });
+  expect(windowOf({ ...slides, max_window_layers: 2 })).toBeNull();
+  expect(windowOf({ ...slides, sliding_window: null })).toBeNull();
+  expect(windowOf({ ...slides, max_window_layers: 2, layer_types })).toEqual({ ...tokens, layers: [1] });
+  expect(windowOf({ ...slides, model_type: 'llama' })).toBeNull();
+  expect(windowOf({ ...slides, model_type: 'gemma2', num_key_value_heads: 2 })).toEqual({ ...tokens, layers: [0] });
+  expect(parseConfig({ ...base, ...slides }).contextTokens).toBe(512);
 });
 
 test('in Mistral a missing window has 4,096 tokens, and null is none', () => {
   const mistral = { ...base, model_type: 'mistral', num_key_value_heads: 2, max_position_embeddings: 32_768 };
-  expect(parseConfig(mistral).contextTokens).toBe(4096);
-  expect(parseConfig({ ...mistral, sliding_window: null }).contextTokens).toBe(32_768);
-  expect(parseConfig({ ...mistral, sliding_window: 8192 }).contextTokens).toBe(8192);
+  expect(parseConfig(mistral).sliding).toEqual({ tokens: 4096, layers: [0, 1], rope: null });
+  expect(parseConfig({ ...mistral, sliding_window: null }).sliding).toBeNull();
+  expect(parseConfig({ ...mistral, sliding_window: 8192 }).sliding?.tokens).toBe(8192);
+});
+
+const gemma = {
+  model_type: 'gemma3_text',
+  hidden_size: 96,
+  intermediate_size: 192,
+  num_hidden_layers: 7,
+  num_attention_heads: 6,
+  num_key_value_heads: 2,
+  head_dim: 16,
+};
+
+test('what config.json of Gemma 3 leaves out is as in transformers', () => {
+  expect(parseConfig({ model_type: 'gemma3_text' })).toMatchObject({
+    numLayers: 26,
+    hiddenSize: 2304,
+    ffnSize: 9216,
+    numHeads: 8,
+    kvHeads: 4,
+    headSize: 256,
+    vocabSize: 262_208,
+    contextTokens: 65_536,
+    rope: { type: 'default', theta: 1e6 },
+    sliding: { tokens: 4096, rope: { type: 'default', theta: 10_000 } },
+    softcaps: { scores: null, logits: null },
+    factors: { embedding: 48, scores: 1 / 16 },
+    tied: true,
+  });
+  expect(parseConfig(gemma).sliding?.layers).toEqual([0, 1, 2, 3, 4, 6]);
+  // A window that is longer than the context still has its own rope.
+  const long = { ...gemma, sliding_window: 1e6, max_position_embeddings: 64 };
+  expect(parseConfig(long).sliding).toMatchObject({ tokens: 1e6, rope: { theta: 10_000 } });
+  expect(parseConfig({ ...base, model_type: 'gemma2', num_key_value_heads: 2 }).softcaps).toEqual({
+    scores: 50,
+    logits: 30,
+  });
+});
+
+test.each<[string, Record<string, unknown>]>([
+  ['hidden_activation', { hidden_activation: 'gelu' }],
+  ['use_bidirectional_attention', { use_bidirectional_attention: true }],
+  ['sliding_window is null', { sliding_window: null }],
+  ['layer_types', { layer_types: ['chunked_attention', ...new Array(6).fill('full_attention')] }],
+  ['query_pre_attn_scalar', { query_pre_attn_scalar: 0 }],
+  ['final_logit_softcapping', { final_logit_softcapping: -1 }],
+  ['sliding_window_pattern', { sliding_window_pattern: 0 }],
+  ['rope_parameters has "rope_type"', { rope_parameters: { rope_type: 'default' } }],
+  ['rope_parameters.sliding_attention', { rope_parameters: { sliding_attention: 1 } }],
+  ['rope_local_base_freq', { rope_local_base_freq: 0 }],
+  ['rope_scaling', { rope_scaling: 'linear' }],
+  ['rope_type', { rope_scaling: { rope_type: 'other', factor: 2 } }],
+])('Gemma 3 with another %s is refused by name', (field, change) => {
+  expect(refusal(() => parseConfig({ ...gemma, ...change })).message).toContain(field);
 });
 
 test('of a model for text and images the text part is read', () => {
@@ -158,7 +216,7 @@ test('StarCoder2 has biases unless use_bias is false, and a GELU', () => {
     outputBias: false,
     ffnBias: false,
   });
-  expect(parseConfig({ ...starcoder, hidden_act: 'gelu_pytorch_tanh', sliding_window: 40 }).contextTokens).toBe(40);
+  expect(parseConfig({ ...starcoder, hidden_act: 'gelu_pytorch_tanh', sliding_window: 40 }).sliding?.tokens).toBe(40);
   expect(refusal(() => parseConfig({ ...starcoder, hidden_act: 'silu' })).message).toMatch(/^config\.json: hidden_act/);
 });
 

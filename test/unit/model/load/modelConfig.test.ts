@@ -68,7 +68,9 @@ describe.each(cases.map((c, i) => ({ i, ...c })))('case $i: $what', ({ what, con
     expect(parsed.rope.type).toBe(resolved.rope_parameters.rope_type);
     expect(parsed.rope.theta).toBe(resolved.rope_parameters.rope_theta);
     expect(parsed.rope.attention ?? 1).toBeCloseTo(resolved.attention_scaling, 12);
-    expect(parsed.contextTokens).toBeLessThanOrEqual(resolved.sliding_window ?? 65_536);
+    const context = Math.min(65_536, (config.max_position_embeddings as number | undefined) ?? 65_536);
+    const window = resolved.sliding_window ?? context;
+    expect(parsed.sliding?.tokens ?? context).toBe(Math.min(window, context));
     const frequencies = inverseFrequencies(parsed.rope, parsed.headSize);
     expect(frequencies.length).toBe(resolved.inv_freq.length);
     resolved.inv_freq.forEach((f, i) => {
@@ -92,7 +94,7 @@ const llama3 = {
 };
 
 test.each<[string, Record<string, unknown>]>([
-  ['model_type', { model_type: 'gemma3_text' }],
+  ['model_type', { model_type: 'gpt_oss' }],
   ['they need a server', { model_type: 'qwen3_next' }],
   ['rope_parameters is missing', { model_type: 'ministral3' }],
   ['embedding_multiplier', { model_type: 'granite', embedding_multiplier: 'x' }],
