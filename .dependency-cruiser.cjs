@@ -11,6 +11,7 @@ const FOLDERS = [
   'sequence',
   'model',
   'kv',
+  'find',
   'download',
   'protocol',
 ];
@@ -97,17 +98,17 @@ module.exports = {
     ...TECHNIQUES.flatMap(behindRegistries),
     never(
       'download-knows-no-engine',
-      '^engine/(?!cli/|download/)',
-      '^engine/download/',
-      'Only the command line and the editor download.',
+      '^engine/(?!cli/|find/|download/)',
+      '^engine/(find|download)/',
+      'Only the command line and the editor find and download models.',
     ),
     never('engine-is-editor-free', '^engine/', '^(src/|vscode$)', 'The engine runs without an editor.'),
     {
       name: 'src-sees-only-the-protocol',
       severity: 'error',
-      comment: 'The protocol is the whole contract. Downloads need no engine.',
+      comment: 'The protocol is the whole contract. Finding and downloading models needs no engine.',
       from: { path: '^src/' },
-      to: { path: '^engine/', pathNot: '^engine/(protocol|download)/' },
+      to: { path: '^engine/', pathNot: '^engine/(protocol|find|download)/' },
     },
     {
       name: 'only-native-loads-the-kernels',

@@ -33,7 +33,7 @@ import type { Log } from './log.ts';
 import { chooseModel } from './models/chooseModel.ts';
 import { DOWNLOAD_COMMAND } from './models/downloadLines.ts';
 import { Downloads } from './models/downloads.ts';
-import { locateModel } from './models/locate.ts';
+import { builtInModel } from './models/locate.ts';
 import { CACHE_VIEW, CacheView } from './monitor/cacheView.ts';
 import { Figures } from './monitor/figures.ts';
 import { pauseOf, StatusItem, showStatusMenu, STATUS_MENU } from './monitor/statusItem.ts';
@@ -178,7 +178,7 @@ function commands(
     command('kvasir.summarizeSelection', () => summarizeSelection(chat)),
     command('kvasir.clearCache', () => clearCache(summaries, completion, host, figures)),
     command('kvasir.chooseModel', () =>
-      chooseModel(locateModel('', context.extensionPath).modelDir, { host, settings, downloads }),
+      chooseModel(builtInModel(context.extensionPath), { host, settings, downloads }),
     ),
     command(DOWNLOAD_COMMAND, (id?: unknown) => downloads.known(typeof id === 'string' ? id : undefined)),
     command('kvasir.reportProblem', () => reportProblem(context, host, completion.last)),

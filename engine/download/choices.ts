@@ -35,13 +35,17 @@ export function choicesOf(files: readonly HubFile[]): Choice[] {
     if (gguf?.part !== 1 || deeper !== undefined || UNUSABLE.test(name)) continue;
     const parts = gguf.files.map((part) => byPath.get(folder === undefined ? part : `${folder}/${part}`));
     if (!parts.every((part) => part !== undefined)) continue;
-    const format = [...name.matchAll(FORMAT)].at(-1)?.[1]?.toUpperCase() ?? '';
-    choices.push(choice(path, format, [...parts, ...licence]));
+    choices.push(choice(path, formatIn(name), [...parts, ...licence]));
   }
   const weights = files.filter(({ path }) => WEIGHTS.test(path));
   if (areWhole(weights) && byPath.has('config.json') && byPath.has('tokenizer.json'))
     choices.push(choice('', 'safetensors', [...files.filter(({ path }) => IN_FOLDER.test(path)), ...weights]));
   return choices.sort((a, b) => a.bytes - b.bytes);
+}
+
+/** "Q8_0", by the name of a GGUF file; empty if it does not say it. */
+export function formatIn(name: string): string {
+  return [...name.matchAll(FORMAT)].at(-1)?.[1]?.toUpperCase() ?? '';
 }
 
 /** Whether there are weights, and every set of shards has as many as their names say. */

@@ -16,6 +16,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
+import { homedir } from 'node:os';
 import path from 'node:path';
 import { isHeld } from './fileLock.ts';
 import type { HubFile } from './hub.ts';
@@ -23,10 +24,15 @@ import type { HubFile } from './hub.ts';
 export interface Machine {
   env: Readonly<Record<string, string | undefined>>;
   home: string;
+  platform: NodeJS.Platform;
+}
+
+export function thisMachine(): Machine {
+  return { env: process.env, home: homedir(), platform: process.platform };
 }
 
 /** Where huggingface_hub keeps its files, by its own environment variables. */
-export function hubFolder({ env, home }: Machine): string {
+export function hubFolder({ env, home }: Pick<Machine, 'env' | 'home'>): string {
   const given = env.HF_HUB_CACHE || env.HUGGINGFACE_HUB_CACHE;
   if (given) return expandHome(given, home);
   const root = env.HF_HOME || path.join(env.XDG_CACHE_HOME || path.join(home, '.cache'), 'huggingface');

@@ -1,6 +1,7 @@
 /** What can go wrong with a download, and the sentence for each. Does not decide what is tried again. */
 import { formatBytes } from '../protocol/formatBytes.ts';
 import { oneLine } from '../protocol/oneLine.ts';
+import { english, type Translate } from '../protocol/translate.ts';
 
 /** `host`: the hub's, or that of the server it redirects to. */
 export type Problem =
@@ -45,10 +46,6 @@ export class DownloadError extends Error {
     this.problem = problem;
   }
 }
-
-type Translate = (text: string, ...values: (string | number)[]) => string;
-
-const english: Translate = (text, ...values) => text.replace(/\{(\d)\}/g, (_, i: string) => String(values[Number(i)]));
 
 /** One sentence for the user, or two: what happened, and what to do. */
 export function describeProblem(problem: Problem, t: Translate, bytes: (value: number) => string): string {

@@ -20,7 +20,7 @@ import type {
   Usage,
 } from './tasks.ts';
 
-export const PROTOCOL_VERSION = 9;
+export const PROTOCOL_VERSION = 10;
 
 /**
  * Replaces [start, end) by `text`. Offsets are of the text before the first edit of the message. Edits are ordered from

@@ -95,6 +95,8 @@ export interface InspectedModel {
   modelDir: string;
   name: string;
   architecture: string;
+  /** How most of its weights are stored: "Q4_K", "BF16", "GPTQ int4". */
+  format: string;
   parameters: number;
   contextTokens: number;
   weightsBytes: Record<Precision, number>;

@@ -51,6 +51,7 @@ async function inspectFiles(modelDir: string, folder: ModelFiles, native: boolea
     modelDir,
     name: manifest.name,
     architecture: model.architecture,
+    format: model.format,
     parameters: model.parameters,
     contextTokens,
     weightsBytes: { ...model.weightsBytes },

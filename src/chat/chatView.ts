@@ -62,8 +62,8 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
     this.#subscriptions = [
       this.chat.onDidChange((change) => this.#follow(change)),
       this.chat.context.onDidChange(() => this.#postContext()),
-      host.onState(() => this.#postModel()),
-      settings.onDidChange(() => this.#postModel()),
+      host.onState(() => void this.#postModel()),
+      settings.onDidChange(() => void this.#postModel()),
     ];
   }
 
@@ -128,7 +128,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
         this.#postConversation();
         this.#postContext();
         this.#postMeter();
-        this.#postModel();
+        void this.#postModel();
         return this.#postFocus();
       case 'ask':
         if (await chat.ask(message.text)) return;
@@ -241,7 +241,7 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
   }
 
   /** The loaded model, or what its folder's files say. This must not load the model. */
-  #postModel(): void {
+  async #postModel(): Promise<void> {
     if (!this.#view || !this.#pageReady) return;
     const { state } = this.#host.client;
     if (state.kind === 'ready') {
@@ -254,21 +254,23 @@ export class ChatView implements vscode.WebviewViewProvider, vscode.Disposable {
           ? vscode.l10n.t('Importing the model: {0}', speech().numbers.share(state.fraction))
           : vscode.l10n.t('Loading the model')
         : '';
-    const { name, note } = this.#describe(state.kind === 'starting');
+    const { name, note } = await this.#describe(state.kind === 'starting');
+    if (state !== this.#host.client.state) return;
     this.#post({ type: 'model', name, note, status });
   }
 
   /** While a model is loading, its folder is read once: progress events come many times a second. */
-  #describe(again: boolean): { name: string; note: string } {
-    const { model } = this.#settings.current;
-    if (again && this.#described?.setting === model) return this.#described;
-    this.#described = { name: '', note: '', setting: model };
+  async #describe(again: boolean): Promise<{ name: string; note: string }> {
+    const { current } = this.#settings;
+    if (again && this.#described?.setting === current.model) return this.#described;
+    const described = { name: '', note: '', setting: current.model };
     try {
-      Object.assign(this.#described, describeModel(locateModel(model, this.#context.extensionPath).modelDir));
+      Object.assign(described, describeModel(await locateModel(current, this.#context.extensionPath)));
     } catch {
       // The first request reports what is wrong with the setting.
     }
-    return this.#described;
+    this.#described = described;
+    return described;
   }
 
   #post(message: ToPage): void {

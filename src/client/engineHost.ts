@@ -61,10 +61,11 @@ export class EngineHost implements vscode.Disposable {
         new ThreadTransport(path.join(context.extensionPath, 'dist', 'worker.js'), vscode.l10n.t, (text) =>
           log.info(`engine: ${text.trimEnd()}`),
         ),
-      loadOptions: () => {
+      loadOptions: async () => {
+        const { modelDir } = await locateModel(settings.current, context.extensionPath);
         this.#maxBytes = settings.current.cacheMaxBytes;
         return {
-          modelDir: locateModel(settings.current.model, context.extensionPath).modelDir,
+          modelDir,
           cacheDir: modelCacheDir(context.globalStorageUri),
           precision: settings.current.precision,
           maxBytes: this.#maxBytes,

@@ -20,7 +20,7 @@ export type EngineState =
 export interface LifecycleOptions {
   createTransport(): Transport;
   /** Throws an Error with a message for the user when the settings name no usable model. */
-  loadOptions(): LoadOptions;
+  loadOptions(): LoadOptions | Promise<LoadOptions>;
   onState(state: EngineState): void;
   /** Translations of the engine's messages; English without it. */
   language?: (HostMessage & { type: 'language' }) | undefined;
@@ -150,7 +150,8 @@ export class EngineLifecycle {
   async #load(generation: number): Promise<ModelInfo> {
     if (generation !== this.#generation) throw this.#stopped();
     try {
-      const options = this.#options.loadOptions();
+      const options = await this.#options.loadOptions();
+      if (generation !== this.#generation) throw this.#stopped();
       const connection = this.#connection ?? this.#connect();
       this.#connection = connection;
       this.#setState({ kind: 'starting', stage: 'thread', fraction: 0 });

@@ -8,7 +8,7 @@ import type { Settings } from '../config.ts';
 import { RequestError } from '../../engine/protocol/errors.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import type { Log } from '../log.ts';
-import { locateModel } from '../models/locate.ts';
+import { isPath, locateModel } from '../models/locate.ts';
 import { formatParameters } from '../models/modelItems.ts';
 import { textOf, toChatMessages, toSampling } from './languageModelMessages.ts';
 import { type ModelCard, modelCard } from './modelCard.ts';
@@ -48,8 +48,8 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
     return this.#changed.event;
   }
 
-  provideLanguageModelChatInformation(): vscode.LanguageModelChatInformation[] {
-    const card = this.#card();
+  async provideLanguageModelChatInformation(): Promise<vscode.LanguageModelChatInformation[]> {
+    const card = await this.#card();
     if (!card?.canChat) return [];
     return [
       {
@@ -87,7 +87,7 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
       if (chat.at(-1)?.role !== 'user')
         throw new vscode.LanguageModelError(vscode.l10n.t('The last message of a request must be the user’s.'));
       await this.#host.quietly(() => this.#host.client.ready());
-      const card = this.#card();
+      const card = await this.#card();
       if (!card?.canChat)
         throw vscode.LanguageModelError.NotFound(
           vscode.l10n.t('{0} cannot answer questions; run "Kvasir: Choose Model".', card?.name ?? VENDOR),
@@ -135,12 +135,15 @@ export class LanguageModelProvider implements vscode.LanguageModelChatProvider, 
     this.#changed.dispose();
   }
 
-  #card(): ModelCard | null {
+  async #card(): Promise<ModelCard | null> {
     const { state } = this.#host.client;
+    const { current } = this.#settings;
+    // The editor asks when it starts. A name would then need a search of the disk.
+    if (current.model && !isPath(current.model) && state.kind !== 'ready') return null;
     try {
       return modelCard(
-        locateModel(this.#settings.current.model, this.#extensionPath).modelDir,
-        this.#settings.current.chat.maxTokens,
+        (await locateModel(current, this.#extensionPath)).modelDir,
+        current.chat.maxTokens,
         state.kind === 'ready' ? state.model : null,
       );
     } catch {

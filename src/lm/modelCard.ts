@@ -47,7 +47,7 @@ export function modelCard(modelDir: string, answerTokens: number, loaded: ModelI
   const within = (tokens: number) => Math.max(1, Math.min(tokens, Math.floor(contextTokens * MAX_ANSWER_SHARE)));
   const maxOutputTokens = within(wanted);
   const reserved = within(wanted + (loaded?.reasoningTokens ?? 0));
-  const { name, note } = loaded ? { name: loaded.name, note: shownNote(loaded.note) } : describeModel(modelDir);
+  const { name, note } = loaded ? { name: loaded.name, note: shownNote(loaded.note) } : describeModel({ modelDir });
   return {
     name,
     family,

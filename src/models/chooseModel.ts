@@ -3,17 +3,18 @@
  * larger ones to download. Fills while it is open. Does not act on the choice: useModel.ts and downloads.ts do.
  */
 import { messageOf } from '../format.ts';
-import { homedir } from 'node:os';
-import path from 'node:path';
 import type { InspectedModel } from '../../engine/protocol/stats.ts';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
 import type { Settings } from '../config.ts';
 import type { EngineHost } from '../client/engineHost.ts';
-import { CachedRepository, expandHome, hubFolder } from '../../engine/download/hubCache.ts';
+import { CachedRepository, hubFolder, thisMachine } from '../../engine/download/hubCache.ts';
 import { KNOWN_MODELS } from '../../engine/download/knownModels.ts';
-import { findModels, folderName } from './discover.ts';
-import { type Downloads, repositoryOf } from './downloads.ts';
+import type { Source } from '../../engine/find/found.ts';
+import { repositoryOf } from '../../engine/find/names.ts';
+import { sourceText } from '../../engine/find/texts.ts';
+import { builtInCandidate, type Candidate, findCandidates } from './candidates.ts';
+import type { Downloads } from './downloads.ts';
 import { describeInspected, describePending, describeRecommended, describeRefused } from './modelItems.ts';
 import { recommend } from './recommend.ts';
 import { browseForModel, useModel } from './useModel.ts';
@@ -24,16 +25,11 @@ interface ModelItem extends vscode.QuickPickItem {
   run?: () => Promise<void>;
 }
 
-interface Candidate {
-  modelDir: string;
-  name: string;
-  /** For `kvasir.model`. */
-  setting: string;
-  current: boolean;
-}
-
 /** What is known so far, by candidate. */
 interface Known {
+  candidates: Candidate[];
+  /** There are more than are listed. */
+  isCut: boolean;
   models: Map<Candidate, InspectedModel | { reason: string }>;
   machine: { availableBytes: number; readBytesPerSecond: number | null } | null;
   /** What earlier downloads have left, by id of the known model. */
@@ -49,8 +45,8 @@ export interface Chooser {
 
 export async function chooseModel(builtInDir: string, chooser: Chooser): Promise<void> {
   const { host, settings } = chooser;
-  const candidates = findCandidates(builtInDir, settings);
-  const known: Known = { models: new Map(), machine: null, partBytes: new Map() };
+  const candidates = [builtInCandidate(builtInDir, settings.current)];
+  const known: Known = { candidates, isCut: false, models: new Map(), machine: null, partBytes: new Map() };
   const pick = vscode.window.createQuickPick<ModelItem>();
   let open = true;
   // Not in the placeholder: the editor shows that again as a tooltip, which covers the list below the mouse.
@@ -71,7 +67,7 @@ export async function chooseModel(builtInDir: string, chooser: Chooser): Promise
   const refresh = () => {
     if (!open) return;
     const before = pick.activeItems[0]?.id;
-    pick.items = items(candidates, known, chooser);
+    pick.items = items(known, chooser);
     // Late results do not move the cursor.
     const again = pick.items.find(({ id }) => id !== undefined && id === before);
     if (again) pick.activeItems = [again];
@@ -81,9 +77,8 @@ export async function chooseModel(builtInDir: string, chooser: Chooser): Promise
   // An engine that is down for good is restarted: its message advises choosing another model.
   const { state } = host.client;
   if (state.kind === 'failed' && !state.retry) await host.client.stop(vscode.l10n.t('the engine was restarted'));
-  const { native } = settings.current;
   await Promise.all([
-    inspectAll(candidates, known, host, native, () => open, refresh),
+    describeAll(known, chooser, () => open, refresh),
     describeMachine(known, host, refresh),
     describeParts(known, refresh),
   ]);
@@ -92,39 +87,27 @@ export async function chooseModel(builtInDir: string, chooser: Chooser): Promise
   pick.title = titleOf(...summary(known));
 }
 
-function findCandidates(builtInDir: string, settings: Settings): Candidate[] {
-  const { model, modelFolders } = settings.current;
-  const home = homedir();
-  const current = model ? path.resolve(expandHome(model, home)) : builtInDir;
-  const found = findModels(modelFolders, { env: process.env, home }).map(({ modelDir, name }) => ({
-    modelDir,
-    name,
-    setting: modelDir,
-    current: modelDir === current,
-  }));
-  const builtIn = { modelDir: builtInDir, name: vscode.l10n.t('built-in model'), setting: '', current: !model };
-  // The model in use is always listed, wherever it is and even if it cannot run any more.
-  const other =
-    model && !found.some((each) => each.current)
-      ? [{ modelDir: current, name: folderName(current), setting: model, current: true }]
-      : [];
-  return [builtIn, ...other, ...found];
-}
-
 /** One model after another, because the engine may be busy with a completion. */
-async function inspectAll(
-  candidates: Candidate[],
-  { models }: Known,
-  host: EngineHost,
-  native: boolean,
+async function describeAll(
+  known: Known,
+  { host, settings }: Chooser,
   wanted: () => boolean,
   refresh: () => void,
 ): Promise<void> {
-  for (const candidate of candidates) {
+  const { candidates, isCut } = await findCandidates(settings.current);
+  known.candidates.push(...candidates);
+  known.isCut = isCut;
+  refresh();
+  for (const candidate of known.candidates) {
     if (!wanted()) return;
-    models.set(
+    const { modelDir, reason } = candidate;
+    known.models.set(
       candidate,
-      await host.client.inspect(candidate.modelDir, native).catch((error: unknown) => ({ reason: messageOf(error) })),
+      reason === undefined
+        ? await host.client
+            .inspect(modelDir, settings.current.native)
+            .catch((error: unknown) => ({ reason: messageOf(error) }))
+        : { reason },
     );
     refresh();
   }
@@ -141,47 +124,52 @@ async function describeMachine(known: Known, host: EngineHost, refresh: () => vo
 }
 
 async function describeParts({ partBytes }: Known, refresh: () => void): Promise<void> {
-  const hub = hubFolder({ env: process.env, home: homedir() });
+  const hub = hubFolder(thisMachine());
   for (const { id, repository } of KNOWN_MODELS)
     partBytes.set(id, await new CachedRepository(hub, repository).partBytes());
   if ([...partBytes.values()].some((bytes) => bytes > 0)) refresh();
 }
 
-function items(
-  candidates: Candidate[],
-  { models, machine, partBytes }: Known,
-  { host, settings, downloads }: Chooser,
-): ModelItem[] {
+function items({ candidates, models, machine, partBytes }: Known, { host, settings, downloads }: Chooser): ModelItem[] {
   const { precision } = settings.current;
   const language = speech();
   const separator = (label: string): ModelItem => ({ label, kind: vscode.QuickPickItemKind.Separator });
-  const [here, refused]: [ModelItem[], ModelItem[]] = [[], []];
+  const refused: ModelItem[] = [];
+  const here = new Map<Source | undefined, ModelItem[]>();
+  const add = (source: Source | undefined, item: ModelItem) => here.set(source, [...(here.get(source) ?? []), item]);
   for (const candidate of candidates) {
-    const { name, setting, current } = candidate;
+    const { name, setting, current, source, bytes } = candidate;
     const found = {
       name,
       current,
       builtIn: setting === '',
+      ...(source === undefined ? {} : { source: sourceText(source, vscode.l10n.t) }),
       availableBytes: machine?.availableBytes ?? null,
+      bytes,
       precision,
     };
     const answer = models.get(candidate);
     const id = candidate.modelDir;
-    if (!answer) here.push({ ...describePending(found, language), id });
+    if (!answer) add(source, { ...describePending(found, language), id });
     else if ('reason' in answer) refused.push({ ...describeRefused(answer.reason, found, language), id });
     else
-      here.push({
+      add(source, {
         ...describeInspected(answer, found, language),
         id,
         run: () => useModel(setting, answer.name, host, settings),
       });
   }
-  const repositories = new Set(candidates.flatMap(({ modelDir, name }) => [name, repositoryOf(modelDir) ?? name]));
+  const repositories = new Set(
+    candidates.flatMap(({ modelDir, name, aliases }) => [name, ...aliases, repositoryOf(modelDir) ?? name]),
+  );
   const present = KNOWN_MODELS.filter((each) => repositories.has(each.id) || repositories.has(each.repository));
   const larger = machine ? recommend(machine, precision, new Set(present.map(({ id }) => id))) : [];
   return [
-    separator(vscode.l10n.t('here')),
-    ...here,
+    ...[...here].flatMap(([source, found]) => [
+      separator(source === undefined ? vscode.l10n.t('here') : sourceText(source, vscode.l10n.t)),
+      ...found,
+    ]),
+    separator(vscode.l10n.t('another place')),
     {
       id: 'folder',
       label: `$(folder-opened) ${vscode.l10n.t('Choose a folder…')}`,
@@ -219,11 +207,12 @@ function items(
 
 const titleOf = (...parts: string[]): string => [vscode.l10n.t('Kvasir: Choose Model'), ...parts].join(' · ');
 
-function summary({ models, machine }: Known): string[] {
+function summary({ models, machine, isCut }: Known): string[] {
   const numRefused = [...models.values()].filter((answer) => 'reason' in answer).length;
   const found = vscode.l10n.t('can run here: {0}', models.size - numRefused);
+  const more = isCut ? vscode.l10n.t('there are more than are listed') : '';
   const not = numRefused ? vscode.l10n.t('cannot run: {0}', numRefused) : '';
   const { numbers } = speech();
   const free = machine ? vscode.l10n.t('{0} of memory free', numbers.bytes(machine.availableBytes)) : '';
-  return [found, not, free].filter((part) => part !== '');
+  return [found, not, more, free].filter((part) => part !== '');
 }

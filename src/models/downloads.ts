@@ -2,21 +2,20 @@
  * Downloads a model that the user has asked for, shows the progress, and loads the model when it is whole. Offers to go
  * on with a download that the end of the editor has interrupted. How files are brought: engine/download/.
  */
-import { homedir } from 'node:os';
-import path from 'node:path';
 import { type Choice, choiceNamed, choicesOf } from '../../engine/download/choices.ts';
 import { download } from '../../engine/download/download.ts';
 import { Hub, type Listing } from '../../engine/download/hub.ts';
-import { CachedRepository, hubFolder } from '../../engine/download/hubCache.ts';
+import { CachedRepository, hubFolder, thisMachine } from '../../engine/download/hubCache.ts';
 import { FIRST_MODEL, KNOWN_MODELS, type KnownModel } from '../../engine/download/knownModels.ts';
 import { DownloadError, describeProblem } from '../../engine/download/problem.ts';
+import { inRepository } from '../../engine/find/hub.ts';
+import { folderName } from '../../engine/find/names.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { withoutLinks } from '../client/failure.ts';
 import type { Settings } from '../config.ts';
 import { messageOf } from '../format.ts';
 import { speech } from '../speech.ts';
 import * as vscode from '../vscode.ts';
-import { findModels, folderName, repositoryName } from './discover.ts';
 import { ProgressLine } from './downloadLines.ts';
 import { useModel } from './useModel.ts';
 
@@ -57,7 +56,7 @@ export class Downloads implements vscode.Disposable {
   /** A model of the list, by default FIRST_MODEL. Asks first if it needs more memory than is free. */
   async known(id?: string): Promise<void> {
     const model = KNOWN_MODELS.find((each) => each.id === id) ?? FIRST_MODEL;
-    const here = modelsOf(model.repository)[0];
+    const [here] = await inRepository(folder(), model.repository);
     if (here) return useModel(here, folderName(here), this.#host, this.#settings);
     if (await this.#fits(model)) await this.start(wantedOf(model));
   }
@@ -255,20 +254,7 @@ function tellFailure(error: unknown): void {
   void vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(messageOf(error))}`);
 }
 
-const folder = (): string => hubFolder({ env: process.env, home: homedir() });
-
-/** The models of a repository that are here. */
-function modelsOf(repository: string): string[] {
-  return findModels([], { env: process.env, home: homedir() })
-    .map(({ modelDir }) => modelDir)
-    .filter((modelDir) => repositoryOf(modelDir) === repository);
-}
-
-/** The repository of a model in the cache: of its folder, or of the folder with its file. */
-export function repositoryOf(modelDir: string): string | undefined {
-  const parent = path.dirname(modelDir);
-  return repositoryName(modelDir) ?? repositoryName(parent) ?? repositoryName(path.dirname(parent));
-}
+const folder = (): string => hubFolder(thisMachine());
 
 const secretOf = (hub: Hub): string => `kvasir.hubToken:${hub.endpoint.origin}`;
 

@@ -8,23 +8,48 @@ import path from 'node:path';
 import { ggufManifest } from '../../engine/protocol/ggufName.ts';
 import { oneLine } from '../../engine/protocol/oneLine.ts';
 import * as vscode from '../vscode.ts';
-import { expandHome } from '../../engine/download/hubCache.ts';
-import { folderName } from './discover.ts';
+import { expandHome, thisMachine } from '../../engine/download/hubCache.ts';
+import { modelNamed, NameError } from '../../engine/find/byName.ts';
+import { folderName } from '../../engine/find/names.ts';
+import { nameProblemText } from '../../engine/find/texts.ts';
+import type { Config } from '../config.ts';
 
 export interface ModelLocation {
   /** A folder, or a GGUF file. */
   modelDir: string;
   builtIn: boolean;
+  /** By which the setting names it, as lists show it. */
+  name?: string;
 }
 
-/** The folder or file of `kvasir.model`, or the built-in model. Throws an Error for the user if it is no model. */
-export function locateModel(setting: string, extensionPath: string): ModelLocation {
-  if (!setting) return { modelDir: path.join(extensionPath, 'model'), builtIn: true };
-  const modelDir = expandHome(setting, homedir());
-  if (!path.isAbsolute(modelDir))
-    throw new Error(vscode.l10n.t('The setting kvasir.model is not an absolute path: {0}', setting));
+/** Whether a setting is a path. Otherwise it is a name. */
+export function isPath(setting: string): boolean {
+  return path.isAbsolute(expandHome(setting, homedir()));
+}
+
+/** What `kvasir.model` names by its path or its name, or the built-in model. Throws an Error for the user if it is no model. */
+export async function locateModel(
+  { model, modelFolders }: Pick<Config, 'model' | 'modelFolders'>,
+  extensionPath: string,
+): Promise<ModelLocation> {
+  if (!model) return { modelDir: builtInModel(extensionPath), builtIn: true };
+  if (isPath(model)) return { modelDir: checkedPath(expandHome(model, homedir())), builtIn: false };
+  try {
+    const { modelDir, name } = await modelNamed(model, modelFolders, thisMachine());
+    return { modelDir, builtIn: false, name };
+  } catch (error) {
+    if (!(error instanceof NameError)) throw error;
+    throw new Error(`kvasir.model: ${nameProblemText(error.problem, vscode.l10n.t)}`);
+  }
+}
+
+export function builtInModel(extensionPath: string): string {
+  return path.join(extensionPath, 'model');
+}
+
+function checkedPath(modelDir: string): string {
   const found = statSync(modelDir, { throwIfNoEntry: false });
-  if (found?.isFile()) return { modelDir, builtIn: false };
+  if (found?.isFile()) return modelDir;
   if (!found?.isDirectory())
     throw new Error(vscode.l10n.t('The setting kvasir.model does not name a folder or a file: {0}', modelDir));
   if (!existsSync(path.join(modelDir, 'config.json'))) {
@@ -35,7 +60,7 @@ export function locateModel(setting: string, extensionPath: string): ModelLocati
       ].join(' '),
     );
   }
-  return { modelDir, builtIn: false };
+  return modelDir;
 }
 
 /** Where the engine keeps its cache between sessions. */
@@ -64,10 +89,13 @@ export function readManifest(modelDir: string): Record<string, unknown> {
 }
 
 /** Name and note of the manifest, if there is one. The note is in the user's language if available. */
-export function describeModel(modelDir: string): { name: string; note: string } {
+export function describeModel({ modelDir, name: found }: { modelDir: string; name?: string }): {
+  name: string;
+  note: string;
+} {
   const { name, note } = readManifest(modelDir);
   return {
-    name: typeof name === 'string' ? oneLine(name) : folderName(modelDir).split('/').at(-1)!,
+    name: typeof name === 'string' ? oneLine(name) : (found ?? folderName(modelDir).split('/').at(-1)!),
     note: shownNote(note),
   };
 }

@@ -16,7 +16,11 @@ interface Found {
   /** The model that `kvasir.model` names. */
   current: boolean;
   builtIn: boolean;
+  /** In words: where it comes from. */
+  source?: string;
   availableBytes: number | null;
+  /** Of its weights on the disk; 0 if that is not known. */
+  bytes: number;
   /** The precision set for weights. */
   precision: WeightPrecision;
 }
@@ -24,7 +28,7 @@ interface Found {
 /** A model that can run. A line shows about 85 characters, so abilities come first, then figures. */
 export function describeInspected(
   model: InspectedModel,
-  { name, current, builtIn, availableBytes, precision }: Found,
+  { name, current, builtIn, availableBytes, bytes, precision }: Found,
   speech: Speech,
 ): ModelLine {
   const { t, numbers } = speech;
@@ -33,7 +37,13 @@ export function describeInspected(
     availableBytes === null || current || model.memoryBytes[form] <= availableBytes;
   return {
     label: `$(${current ? 'check' : 'circle-large-outline'}) ${builtIn ? model.name : name}`,
-    description: [current ? t('in use') : '', builtIn ? t('built in') : '', formatParameters(model.parameters, speech)]
+    description: [
+      current ? t('in use') : '',
+      builtIn ? t('built in') : '',
+      formatParameters(model.parameters, speech),
+      `${model.architecture} ${model.format}`,
+      bytes > 0 ? numbers.bytes(bytes) : '',
+    ]
       .filter(Boolean)
       .join(' · '),
     detail: [
@@ -55,8 +65,9 @@ export function describePending({ name, current }: Found, { t }: Speech): ModelL
 }
 
 /** A model that cannot run, with the engine's reason. */
-export function describeRefused(reason: string, { name, current }: Found, { t }: Speech): ModelLine {
-  return { label: `$(error) ${name}`, description: current ? t('in use') : '', detail: reason };
+export function describeRefused(reason: string, { name, current, source }: Found, { t }: Speech): ModelLine {
+  const description = [current ? t('in use') : '', source ?? ''].filter(Boolean).join(' · ');
+  return { label: `$(error) ${name}`, description, detail: reason };
 }
 
 /**

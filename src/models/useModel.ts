@@ -6,8 +6,8 @@ import type { Settings } from '../config.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { withoutLinks } from '../client/failure.ts';
 import { expandHome } from '../../engine/download/hubCache.ts';
-import { folderName } from './discover.ts';
-import { describeModel } from './locate.ts';
+import { folderName } from '../../engine/find/names.ts';
+import { describeModel, isPath } from './locate.ts';
 
 /** Writes `kvasir.model` (empty is the built-in model) and loads it. If that fails, offers the former one. */
 export async function useModel(setting: string, name: string, host: EngineHost, settings: Settings): Promise<void> {
@@ -19,15 +19,17 @@ export async function useModel(setting: string, name: string, host: EngineHost, 
     const back =
       former === setting
         ? vscode.l10n.t('Use the Built-in Model')
-        : vscode.l10n.t(
-            'Back to {0}',
-            former ? describeModel(expandHome(former, homedir())).name : vscode.l10n.t('the built-in model'),
-          );
+        : vscode.l10n.t('Back to {0}', former ? nameOf(former) : vscode.l10n.t('the built-in model'));
     const message = vscode.l10n.t('{0} cannot be used: {1}', name, messageOf(error));
     if ((await vscode.window.showErrorMessage(`Kvasir: ${withoutLinks(message)}`, back)) !== back) return;
     // engineHost.ts reports what is wrong with that one.
     await load(former === setting ? '' : former, '', host, settings).catch(() => {});
   }
+}
+
+/** A name is shown as it is. */
+function nameOf(setting: string): string {
+  return isPath(setting) ? describeModel({ modelDir: expandHome(setting, homedir()) }).name : setting;
 }
 
 /** With progress: a large model is imported at the first load, which takes minutes. */

@@ -10,7 +10,7 @@ import type { EngineClient } from '../client/engineClient.ts';
 import type { EngineState } from '../client/engineLifecycle.ts';
 import type { CompletionRecord } from '../completion/record.ts';
 import type { EngineHost } from '../client/engineHost.ts';
-import { repositoryName } from '../models/discover.ts';
+import { repositoryName } from '../../engine/find/names.ts';
 import { problemReport } from './problemReport.ts';
 
 const SCHEME = 'kvasir-explanation';

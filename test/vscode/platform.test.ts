@@ -1,5 +1,6 @@
 /** Choosing a model, the walkthrough and the problem report in a real editor. */
-import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { formatParameters } from '../../src/models/modelItems.ts';
@@ -23,9 +24,23 @@ function snapshot(hub: string, repository: string, source: string): void {
   }
 }
 
+/** Creates a model as Ollama does: a manifest of the name, and a blob. */
+function pulled(ollama: string, [model, tag]: [string, string], file: string): void {
+  const bytes = readFileSync(file);
+  const digest = createHash('sha256').update(bytes).digest('hex');
+  const folder = path.join(ollama, 'manifests/registry.ollama.ai/library', model);
+  mkdirSync(folder, { recursive: true });
+  mkdirSync(path.join(ollama, 'blobs'), { recursive: true });
+  writeFileSync(path.join(ollama, 'blobs', `sha256-${digest}`), bytes);
+  const layer = { mediaType: 'application/vnd.ollama.image.model', digest: `sha256:${digest}`, size: bytes.length };
+  writeFileSync(path.join(folder, tag), JSON.stringify({ schemaVersion: 2, layers: [layer] }));
+}
+
 editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   let hub: string;
   let models: string;
+  /** Folders of other tools. */
+  let tools: string[] = [];
   /** A folder that is not among the model folders. */
   let elsewhere: string;
 
@@ -38,6 +53,19 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     cpSync(fixture('models/qwen3-tied-sharded'), path.join(models, 'tiny-qwen'), { recursive: true });
     cpSync(fixture('models/qwen2-untied-bf16'), path.join(models, 'short-lived'), { recursive: true });
     cpSync(fixture('bad/cfg_no_hidden_size'), path.join(models, 'broken'), { recursive: true });
+    tools = ['.ollama/models', '.lmstudio/models', '.cache/llama.cpp'].map((folder) =>
+      path.join(server.folder, 'home', folder),
+    );
+    const [ollama = '', lmStudio = '', llamaCpp = ''] = tools;
+    const gguf = fixture('models/gguf-qwen2/gguf-qwen2-q8_0.gguf');
+    pulled(ollama, ['tiny-coder', '0.1b'], gguf);
+    pulled(ollama, ['no-model', 'latest'], fixture('models/gguf-qwen2/config.json'));
+    cpSync(gguf, path.join(lmStudio, 'someone/Tiny-GGUF/a-copy-of-tiny-coder-q8_0.gguf'));
+    cpSync(
+      fixture('models/gguf-llama/gguf-llama-q4_0.gguf'),
+      path.join(lmStudio, 'someone/Llama-GGUF/little-llama-q4_0.gguf'),
+    );
+    cpSync(fixture('models/gguf-llama/gguf-llama-q8_0.gguf'), path.join(llamaCpp, 'ggml-org_small_small-q8_0.gguf'));
     elsewhere = path.join(server.folder, 'elsewhere');
     cpSync(fixture('models/qwen3-tied-sharded'), path.join(elsewhere, 'own-qwen'), { recursive: true });
     mkdirSync(path.join(elsewhere, 'photos'));
@@ -45,7 +73,8 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
   });
   afterAll(() => {
     editor()?.configureMachine({ 'kvasir.modelFolders': undefined, 'kvasir.model': undefined });
-    for (const folder of [hub, models, elsewhere]) if (folder) rmSync(folder, { recursive: true, force: true });
+    for (const folder of [hub, models, elsewhere, ...tools])
+      if (folder) rmSync(folder, { recursive: true, force: true });
   });
 
   const row = (text: RegExp) => editor().page.locator('.quick-input-list .monaco-list-row', { hasText: text });
@@ -55,6 +84,14 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await editor().unhover();
     return text;
   }
+  const machine = () => {
+    const server = ownServer();
+    if (typeof server === 'string') return {};
+    return JSON.parse(readFileSync(path.join(server.folder, 'user/Machine/settings.json'), 'utf8')) as Record<
+      string,
+      unknown
+    >;
+  };
   async function openList(window: Editor, filter = ''): Promise<void> {
     const input = window.page.locator('.quick-input-widget input');
     await window.runCommand('Kvasir: Choose Model');
@@ -97,6 +134,54 @@ editorSuite('platform', { 'src/inventory.ts': INVENTORY }, (editor) => {
     expect(await row(/broken/).innerText()).toMatch(/config\.json: hidden_size is missing/);
     await window.screenshot('choose-model-broken');
     await window.press('Escape');
+  });
+
+  test('models of other tools are listed by their tools, each once; one of Ollama is used by its name', async () => {
+    const window = editor();
+    await openList(window);
+    const list = window.page.locator('.quick-input-list');
+    // Only the rows in view are in the page.
+    await list.locator('.monaco-list-row', { hasText: 'tiny-coder:0.1b' }).waitFor();
+    await window.screenshot('choose-model-tools');
+    expect(await row(/tiny-coder:0\.1b/).innerText()).toMatch(
+      /0\.\d million parameters · qwen2 Q8_0 · \d+ kB[\s\S]*completions, chat, edits/,
+    );
+    await setText(window.page.locator('.quick-input-widget input'), 'llama');
+    await row(/little-llama-q4_0/).waitFor();
+    await row(/ggml-org_small_small-q8_0/).waitFor();
+    await window.screenshot('choose-model-tools-filtered');
+    await setText(window.page.locator('.quick-input-widget input'), 'a-copy');
+    expect(await row(/a-copy-of-tiny-coder/).count()).toBe(0);
+    await setText(window.page.locator('.quick-input-widget input'), 'no-model');
+    expect(await row(/no-model:latest/).innerText()).toMatch(/Ollama[\s\S]*It is no GGUF file/);
+    await window.screenshot('choose-model-tools-refused');
+    await setText(window.page.locator('.quick-input-widget input'), 'tiny-coder');
+    await row(/tiny-coder:0\.1b/).waitFor();
+    await window.press('Enter');
+    await expect.poll(() => machine()['kvasir.model'], { timeout: PATIENCE }).toBe('tiny-coder:0.1b');
+    await openList(window, 'tiny-coder');
+    await expect.poll(() => row(/tiny-coder:0\.1b/).innerText(), { timeout: PATIENCE }).toContain('in use');
+    await window.press('Escape');
+    await window.runCommand('Kvasir: Open Chat');
+    const answer = await window.ask('What is this?');
+    await expect.poll(() => answer.getAttribute('data-state'), { timeout: PATIENCE }).toBe('done');
+    // After `ollama rm` it is missed by its name.
+    rmSync(path.join(tools[0]!, 'manifests/registry.ollama.ai/library/tiny-coder'), { recursive: true });
+    await window.runCommand('Kvasir: Restart Engine');
+    await expect
+      .poll(() => window.toasts(), { timeout: PATIENCE })
+      .toEqual([
+        expect.stringMatching(/No model on this machine is called tiny-coder:0\.1b\. Looked through: .*Ollama/),
+      ]);
+    await window.screenshot('choose-model-name-unknown');
+    await window.page.locator('.notification-toast .monaco-button', { hasText: 'Choose Model' }).click();
+    await window.page.locator('.quick-input-title', { hasText: 'can run here' }).waitFor();
+    await setText(window.page.locator('.quick-input-widget input'), 'tiny-coder');
+    expect(await row(/tiny-coder:0\.1b/).innerText()).toMatch(/in use[\s\S]*No model on this machine is called/);
+    await setText(window.page.locator('.quick-input-widget input'), 'kvasir-starter');
+    await row(/kvasir-starter/).waitFor();
+    await window.press('Enter');
+    await expect.poll(hover, { timeout: PATIENCE }).toContain('kvasir-starter');
   });
 
   test('larger models are listed with size, abilities, licence, memory and the basis of the estimate', async () => {

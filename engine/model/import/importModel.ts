@@ -36,6 +36,8 @@ export interface ModelInspection {
   readonly tied: boolean;
   readonly contextTokens: number;
   readonly vocabSize: number;
+  /** How most of its weights are stored: "Q4_K", "BF16", "GPTQ int4". */
+  readonly format: string;
   /** Whether the sizes are those for the native kernels; in float32 they are always for onnxruntime. */
   readonly isNative: boolean;
   /** Size of the weight file, by precision. */
@@ -82,6 +84,7 @@ export async function inspectModel(
       tied,
       contextTokens: config.contextTokens,
       vocabSize: config.vocabSize,
+      format: formatOf(config.quantisation, model.weights.mainType),
       isNative,
       weightsBytes: each(({ bytes }) => bytes),
       residentBytes: each(residentBytes),
@@ -95,6 +98,13 @@ export async function inspectModel(
   } finally {
     await model.weights.close();
   }
+}
+
+function formatOf(quantisation: ModelConfig['quantisation'], mainType: string): string {
+  if (quantisation === null) return mainType;
+  if (quantisation.kind === 'int8') return 'int8';
+  const packing = quantisation.kind === 'rows' ? '' : `${quantisation.kind.toUpperCase()} `;
+  return `${packing}int${quantisation.bits}`;
 }
 
 /** Bytes of the graphs, for the check of free space. */

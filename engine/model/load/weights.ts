@@ -49,6 +49,15 @@ export class Weights {
     return this.opened.files.map(({ file }) => file.name);
   }
 
+  /** The type that holds most of the layers' elements: "Q4_K", "BF16". */
+  get mainType(): string {
+    const elements = new Map<string, number>();
+    for (const [name, { info }] of this.opened.tensors)
+      if (name.startsWith('model.layers.'))
+        elements.set(info.dtype, (elements.get(info.dtype) ?? 0) + info.shape.reduce((a, b) => a * b, 1));
+    return [...elements].sort(([, a], [, b]) => b - a)[0]?.[0] ?? '';
+  }
+
   has(name: string): boolean {
     return this.opened.tensors.has(name);
   }

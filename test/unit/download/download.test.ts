@@ -20,7 +20,8 @@ import { bytesHere, download, type Progress } from '../../../engine/download/dow
 import { Hub, type Listing } from '../../../engine/download/hub.ts';
 import { CachedRepository } from '../../../engine/download/hubCache.ts';
 import { DownloadError, type Problem } from '../../../engine/download/problem.ts';
-import { findModels } from '../../../src/models/discover.ts';
+import { inHub } from '../../../engine/find/hub.ts';
+import { Look } from '../../../engine/find/look.ts';
 import { FakeHub, unlike } from '../../support/hub/fakeHub.ts';
 
 const SIZE = 700_001;
@@ -99,8 +100,7 @@ describe('a repository', () => {
     expect(readFileSync(path.join(folder, 'models--o--m', 'refs', 'main'), 'utf8')).toBe(fake.commit);
     expect(readdirSync(path.dirname(file)).sort()).toEqual(['LICENSE', 'a-q8_0.gguf']);
     expect(left().every((name) => /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(name))).toBe(true);
-    const found = findModels([], { env: { HF_HUB_CACHE: folder }, home: folder });
-    expect(found).toEqual([{ modelDir: file, name: 'a-q8_0', source: 'huggingFace' }]);
+    expect(await inHub(folder, new Look())).toMatchObject([{ modelDir: file, name: 'a-q8_0', source: 'huggingFace' }]);
   });
 
   test('with a file in parts is brought with all of them', async () => {
@@ -204,7 +204,7 @@ describe('a cut', () => {
     const here = await bytesHere(folder, 'o/m', choiceNamed(choicesOf(listing.files), 'Q8_0')!);
     expect(here).toBeGreaterThanOrEqual(200_000);
     // Nothing shows a model until it is whole.
-    expect(findModels([], { env: { HF_HUB_CACHE: folder }, home: folder })).toEqual([]);
+    expect(await inHub(folder, new Look())).toEqual([]);
     const states: string[] = [];
     fake.seen.length = 0;
     expect(BIG.equals(readFileSync(await get({ onProgress: ({ state }) => states.push(state) })))).toBe(true);

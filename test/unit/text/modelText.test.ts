@@ -112,7 +112,14 @@ describe('a chat template that cannot be used', () => {
     expect(inspected).toMatchObject({ canComplete: true, canChat: false, canEdit: false });
     expect(inspected.chatFault).toMatch(reason);
     expect(inspected.note).toContain(`It is not used for chat (${inspected.chatFault}).`);
-    const found = { name: 'a/b', current: false, builtIn: false, availableBytes: null, precision: 'int8' } as const;
+    const found = {
+      name: 'a/b',
+      current: false,
+      builtIn: false,
+      bytes: 0,
+      availableBytes: null,
+      precision: 'int8',
+    } as const;
     expect(describeInspected(inspected, found, english).detail).toContain(
       `completions only: ${inspected.chatFault} · reads`,
     );

@@ -109,9 +109,9 @@ function setUp(
 }
 
 describe('the listed model', () => {
-  it('is the built-in model, from its folder', () => {
+  it('is the built-in model, from its folder', async () => {
     const { provider } = setUp();
-    expect(provider.provideLanguageModelChatInformation()).toMatchObject([
+    expect(await provider.provideLanguageModelChatInformation()).toMatchObject([
       {
         id: 'kvasir-starter',
         family: 'qwen3',
@@ -123,19 +123,21 @@ describe('the listed model', () => {
     ]);
   });
 
-  it('has the answer length of the setting, up to the engine’s share of the context', () => {
-    expect(setUp({ maxTokens: 100 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({
+  it('has the answer length of the setting, up to the engine’s share of the context', async () => {
+    const listed = async (maxTokens: number) =>
+      (await setUp({ maxTokens }).provider.provideLanguageModelChatInformation())[0];
+    expect(await listed(100)).toMatchObject({
       maxOutputTokens: 100,
       maxInputTokens: contextTokens - 100 - 64,
     });
-    expect(setUp({ maxTokens: 4000 }).provider.provideLanguageModelChatInformation()[0]).toMatchObject({
+    expect(await listed(4000)).toMatchObject({
       maxOutputTokens: Math.floor(contextTokens / 6),
     });
   });
 
-  it('is absent if the setting names no model, and the registration ends with the provider', () => {
+  it('is absent if the setting names no model, and the registration ends with the provider', async () => {
     const { provider } = setUp({ model: '/nowhere' });
-    expect(provider.provideLanguageModelChatInformation()).toEqual([]);
+    expect(await provider.provideLanguageModelChatInformation()).toEqual([]);
     const before = editor.registered.length;
     provider.dispose();
     expect(editor.registered.length).toBe(before - 1);

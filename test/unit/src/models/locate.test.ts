@@ -21,9 +21,9 @@ test('a folder has kvasir.json in it, a GGUF file its own beside it, and parts t
   write('m-00001-of-00002.GGUF.kvasir.json', '{"name":"parts"}');
   write('sha256-12.kvasir.json', '{"name":"blob"}');
   const names = ['', 'a.gguf', 'b.gguf', 'm-00002-of-00002.GGUF', 'sha256-12'].map(
-    (name) => describeModel(path.join(dir, name)).name,
+    (name) => describeModel({ modelDir: path.join(dir, name) }).name,
   );
   expect(names).toEqual(['folder', 'one', 'b', 'parts', 'blob']);
-  expect(describeModel(path.join(dir, 'a.gguf')).note).toBe('mine');
+  expect(describeModel({ modelDir: path.join(dir, 'a.gguf') }).note).toBe('mine');
   expect(readManifest(path.join(dir, 'missing.gguf'))).toEqual({});
 });

@@ -198,26 +198,33 @@ describe('the line of a model', () => {
     };
     const line = describeInspected(
       { ...(await inspectFolder('model')), ...sizes },
-      { name: 'x', current: true, builtIn: true, availableBytes: 1, precision: 'int8' },
+      { name: 'x', current: true, builtIn: true, bytes: 25e6, availableBytes: 1, precision: 'int8' },
       english,
     );
     expect(line).toEqual({
       label: '$(check) kvasir-starter',
-      description: 'in use · built in · 7.5 million parameters',
+      description: 'in use · built in · 7.5 million parameters · qwen3 int8 · 25.0 MB',
       detail: 'completions, chat, no edits · reads 2,048 tokens · 24.0 MB of memory when running',
     });
   });
   it('says that a model is larger than the free memory', async () => {
     const line = describeInspected(
       await inspectFolder('test/fixtures/models/llama-mha-f16'),
-      { name: 'a/b', current: false, builtIn: false, availableBytes: 1, precision: 'int8' },
+      { name: 'a/b', current: false, builtIn: false, bytes: 0, availableBytes: 1, precision: 'int8' },
       english,
     );
     expect(line.label).toBe('$(circle-large-outline) a/b');
     expect(line.detail).toContain('more than is free');
     expect(line.detail).toContain('chat only, no completions');
     const unknown = { ...(await inspectFolder('test/fixtures/models/llama-mha-f16')), completionFault: 'its tokens' };
-    const found = { name: 'a/b', current: false, builtIn: false, availableBytes: null, precision: 'int8' } as const;
+    const found = {
+      name: 'a/b',
+      current: false,
+      builtIn: false,
+      bytes: 0,
+      availableBytes: null,
+      precision: 'int8',
+    } as const;
     expect(describeInspected(unknown, found, english).detail).toContain('chat only: its tokens · ');
     expect(describeInspected({ ...unknown, canChat: false }, found, english).detail).toContain(
       'neither completions nor chat: its tokens · ',
@@ -228,7 +235,7 @@ describe('the line of a model', () => {
     const line = (precision: 'int8' | 'int4') =>
       describeInspected(
         model,
-        { name: 'a/b', current: false, builtIn: false, availableBytes: 2.5e9, precision },
+        { name: 'a/b', current: false, builtIn: false, bytes: 0, availableBytes: 2.5e9, precision },
         english,
       ).detail;
     expect(line('int8')).toBe(
@@ -242,10 +249,18 @@ describe('the line of a model', () => {
     expect(
       describeRefused(
         'config.json: hidden_size is missing',
-        { name: 'a', current: false, builtIn: false, availableBytes: null, precision: 'int8' },
+        {
+          name: 'a',
+          current: false,
+          builtIn: false,
+          source: 'Ollama',
+          bytes: 0,
+          availableBytes: null,
+          precision: 'int8',
+        },
         english,
       ),
-    ).toEqual({ label: '$(error) a', description: '', detail: 'config.json: hidden_size is missing' });
+    ).toEqual({ label: '$(error) a', description: 'Ollama', detail: 'config.json: hidden_size is missing' });
   });
   it('shows a recommended model with the basis of its estimate', () => {
     const [best] = recommend({ availableBytes: 4e9, readBytesPerSecond: 20e9 }, 'int8');
@@ -279,7 +294,7 @@ describe('the line of a model', () => {
         [true, false].map((canEdit) =>
           describeInspected(
             { ...sized, canEdit },
-            { name: 'a/b', current: false, builtIn: false, availableBytes, precision: 'int8' },
+            { name: 'a/b', current: false, builtIn: false, bytes: 0, availableBytes, precision: 'int8' },
             words,
           ).detail.replace('$(warning)', '⚠'),
         );

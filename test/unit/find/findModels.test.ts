@@ -5,8 +5,9 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hubFolder } from '../../../../engine/download/hubCache.ts';
-import { findModels, repositoryName } from '../../../../src/models/discover.ts';
+import { hubFolder } from '../../../engine/download/hubCache.ts';
+import { findModels } from '../../../engine/find/findModels.ts';
+import { repositoryName } from '../../../engine/find/names.ts';
 
 let home: string;
 beforeEach(() => {
@@ -25,9 +26,15 @@ function write(text: string, ...file: string[]): void {
   writeFileSync(join(home, ...file), text);
 }
 const HUB = ['.cache', 'huggingface', 'hub'];
-const find = (folders: string[] = [], env: Record<string, string> = {}) => findModels(folders, { env, home });
+/** What is shown of each model. */
+const find = async (folders: string[] = []) =>
+  (await findModels(folders, { env: {}, home, platform: 'darwin' })).models.map(({ modelDir, name, source }) => ({
+    modelDir,
+    name,
+    source,
+  }));
 
-describe('the Hugging Face cache', () => {
+describe('the Hugging Face cache', async () => {
   it('is located by its environment variables', () => {
     const at = (env: Record<string, string>) => hubFolder({ env, home: '/h' });
     expect(at({})).toBe(join('/h', '.cache', 'huggingface', 'hub'));
@@ -37,53 +44,53 @@ describe('the Hugging Face cache', () => {
     expect(at({ HF_HUB_CACHE: '/d', HUGGINGFACE_HUB_CACHE: '/c' })).toBe('/d');
   });
 
-  it('gives the snapshot that main names, with the name of its repository', () => {
+  it('gives the snapshot that main names, with the name of its repository', async () => {
     model(...HUB, 'models--Qwen--Qwen3-0.6B', 'snapshots', 'aaa');
     const main = model(...HUB, 'models--Qwen--Qwen3-0.6B', 'snapshots', 'bbb');
     write('bbb\n', ...HUB, 'models--Qwen--Qwen3-0.6B', 'refs', 'main');
-    expect(find()).toEqual([{ modelDir: main, name: 'Qwen/Qwen3-0.6B', source: 'huggingFace' }]);
+    expect(await find()).toEqual([{ modelDir: main, name: 'Qwen/Qwen3-0.6B', source: 'huggingFace' }]);
   });
 
-  it('gives the newest snapshot if the one of main is missing', () => {
+  it('gives the newest snapshot if the one of main is missing', async () => {
     const old = model(...HUB, 'models--gpt2', 'snapshots', 'zzz');
     const young = model(...HUB, 'models--gpt2', 'snapshots', 'aaa');
     utimesSync(old, 1, 1);
     write('../../../outside', ...HUB, 'models--gpt2', 'refs', 'main');
-    expect(find()).toEqual([{ modelDir: young, name: 'gpt2', source: 'huggingFace' }]);
+    expect(await find()).toEqual([{ modelDir: young, name: 'gpt2', source: 'huggingFace' }]);
   });
 
-  it.skipIf(process.platform === 'win32')('shows a name with a line break in one line', () => {
+  it.skipIf(process.platform === 'win32')('shows a name with a line break in one line', async () => {
     model(...HUB, 'models--two\nlines--x\ty', 'snapshots', 'aaa');
     model('mine', 'two\nlines \u2028');
-    expect(find([join(home, 'mine')]).map(({ name }) => name)).toEqual([
+    expect((await find([join(home, 'mine')])).map(({ name }) => name)).toEqual([
       String.raw`two\nlines \u2028`,
       String.raw`two\nlines/x\ty`,
     ]);
   });
 
-  it('leaves out datasets, incomplete downloads and files', () => {
+  it('leaves out datasets, incomplete downloads and files', async () => {
     model(...HUB, 'datasets--a--b', 'snapshots', 'x');
     mkdirSync(join(home, ...HUB, 'models--c--d', 'snapshots', 'x'), { recursive: true });
     write('', ...HUB, 'version.txt');
-    expect(find()).toEqual([]);
+    expect(await find()).toEqual([]);
   });
 
-  it.skipIf(process.platform === 'win32')('finds a config.json that is a link to a blob', () => {
+  it.skipIf(process.platform === 'win32')('finds a config.json that is a link to a blob', async () => {
     const dir = join(home, ...HUB, 'models--a--b', 'snapshots', 'x');
     mkdirSync(dir, { recursive: true });
     write('{}', ...HUB, 'models--a--b', 'blobs', '123');
     symlinkSync('../../blobs/123', join(dir, 'config.json'));
-    expect(find().map(({ name }) => name)).toEqual(['a/b']);
+    expect((await find()).map(({ name }) => name)).toEqual(['a/b']);
   });
 });
 
 describe('GGUF files', () => {
-  it('are found in folders of the user, also one level deeper, by their first parts', () => {
+  it('are found in folders of the user, also one level deeper, by their first parts', async () => {
     for (const file of ['a-q4_0.gguf', 'b-00001-of-00002.gguf', 'b-00002-of-00002.gguf', 'mmproj-a.gguf', 'notes.txt'])
       write('', 'files', file);
     write('', 'files', 'publisher', 'c.GGUF');
     write('', 'files', 'publisher', 'deeper', 'd.gguf');
-    expect(find([join(home, 'files')])).toEqual(
+    expect(await find([join(home, 'files')])).toEqual(
       [
         ['a-q4_0', 'a-q4_0.gguf'],
         ['b', 'b-00001-of-00002.gguf'],
@@ -92,11 +99,11 @@ describe('GGUF files', () => {
     );
   });
 
-  it('are found in snapshots that hold nothing else', () => {
+  it('are found in snapshots that hold nothing else', async () => {
     write('', ...HUB, 'models--a--b-GGUF', 'snapshots', 'x', 'b-q8_0.gguf');
     const dir = model(...HUB, 'models--c--d', 'snapshots', 'x');
     for (const file of ['d.gguf', 'model.safetensors']) write('', ...HUB, 'models--c--d', 'snapshots', 'x', file);
-    expect(find()).toEqual([
+    expect(await find()).toEqual([
       {
         modelDir: join(home, ...HUB, 'models--a--b-GGUF', 'snapshots', 'x', 'b-q8_0.gguf'),
         name: 'b-q8_0',
@@ -106,44 +113,44 @@ describe('GGUF files', () => {
     ]);
   });
 
-  it('are found in a folder of a snapshot, which hides no other folders', () => {
+  it('are found in a folder of a snapshot, which hides no other folders', async () => {
     const snapshot = [...HUB, 'models--a--b-GGUF', 'snapshots', 'x'];
     for (const part of [1, 2]) write('', ...snapshot, 'BF16', `b-0000${part}-of-00002.gguf`);
     model(...snapshot, 'onnx');
     const file = join(home, ...snapshot, 'BF16', 'b-00001-of-00002.gguf');
-    expect(find()).toEqual([{ modelDir: file, name: 'b', source: 'huggingFace' }]);
+    expect(await find()).toEqual([{ modelDir: file, name: 'b', source: 'huggingFace' }]);
   });
 
-  it('are found beside a config.json without weights', () => {
+  it('are found beside a config.json without weights', async () => {
     const snapshot = model(...HUB, 'models--a--b-GGUF', 'snapshots', 'x');
     const mine = model('mine');
     for (const folder of [snapshot, mine]) writeFileSync(join(folder, 'b-q8_0.gguf'), '');
     const files = [mine, snapshot].map((folder) => join(folder, 'b-q8_0.gguf'));
-    expect(find([mine]).map(({ modelDir }) => modelDir)).toEqual(files);
+    expect((await find([mine])).map(({ modelDir }) => modelDir)).toEqual(files);
     for (const folder of [snapshot, mine]) writeFileSync(join(folder, 'model.safetensors'), '');
-    expect(find([mine]).map(({ modelDir }) => modelDir)).toEqual([mine, snapshot]);
+    expect((await find([mine])).map(({ modelDir }) => modelDir)).toEqual([mine, snapshot]);
   });
 });
 
 describe('folders of the user', () => {
-  it('are models or contain models one level deep', () => {
+  it('are models or contain models one level deep', async () => {
     const one = model('single');
     const a = model('many', 'a');
     model('many', 'deeper', 'c');
-    expect(find([join(home, 'single'), '~/many'])).toEqual([
+    expect(await find([join(home, 'single'), '~/many'])).toEqual([
       { modelDir: one, name: 'single', source: 'folder' },
       { modelDir: a, name: 'a', source: 'folder' },
     ]);
   });
 
-  it('that are missing, relative or empty give no models', () => {
+  it('that are missing, relative or empty give no models', async () => {
     model('relative');
-    expect(find([join(home, 'missing'), 'relative', ''])).toEqual([]);
+    expect(await find([join(home, 'missing'), 'relative', ''])).toEqual([]);
   });
 
-  it('are listed once, even if they are also in the cache', () => {
+  it('are listed once, even if they are also in the cache', async () => {
     const dir = model(...HUB, 'models--a--b', 'snapshots', 'x');
-    expect(find([dir, dirname(dir)])).toEqual([{ modelDir: dir, name: 'a/b', source: 'folder' }]);
+    expect(await find([dir, dirname(dir)])).toEqual([{ modelDir: dir, name: 'a/b', source: 'folder' }]);
   });
 });
 

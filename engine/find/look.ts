@@ -1,0 +1,124 @@
+/**
+ * Looks into folders, within limits, so that no folder can hold a search up. What is missing or cannot be read is
+ * empty. Does not know models.
+ */
+import { constants } from 'node:fs';
+import { type FileHandle, open, opendir, realpath, stat } from 'node:fs/promises';
+import path from 'node:path';
+
+const MAX_FOLDERS = 1000;
+const MAX_NAMES = 20_000;
+
+export interface FoundFile {
+  isFile: boolean;
+  bytes: number;
+  mtimeMs: number;
+  /** The same for all names of a file or folder. */
+  id: string;
+}
+
+/** The limits hold for one place, such as the folder of one tool. */
+export class Look {
+  #numFolders = 0;
+  #numNames = 0;
+  #isCut = false;
+  #denied: string | undefined;
+
+  /** Whether a limit has left something out. */
+  get isCut(): boolean {
+    return this.#isCut;
+  }
+
+  /** The first folder that this user must not read. */
+  get denied(): string | undefined {
+    return this.#denied;
+  }
+
+  /** Sorted, without hidden ones. */
+  async names(folder: string): Promise<string[]> {
+    if (++this.#numFolders > MAX_FOLDERS) {
+      this.#isCut = true;
+      return [];
+    }
+    const names: string[] = [];
+    try {
+      for await (const { name } of await opendir(folder)) {
+        if (++this.#numNames > MAX_NAMES) {
+          this.#isCut = true;
+          break;
+        }
+        if (!name.startsWith('.')) names.push(name);
+      }
+    } catch (error) {
+      if (isDenial(error)) this.#denied ??= folder;
+    }
+    return names.sort();
+  }
+}
+
+/** Follows links. Null for what is missing, and for a link that leads nowhere or in a circle. */
+export async function lookAt(file: string): Promise<FoundFile | null> {
+  try {
+    const info = await stat(file, { bigint: true });
+    return {
+      isFile: info.isFile(),
+      bytes: Number(info.size),
+      mtimeMs: Number(info.mtimeMs),
+      // Some file systems number nothing.
+      id: info.ino === 0n ? await realpath(file) : `${info.dev}:${info.ino}`,
+    };
+  } catch {
+    return null;
+  }
+}
+
+/** Whether this user must not see the folder. */
+export async function isDenied(folder: string): Promise<boolean> {
+  return stat(folder).then(() => false, isDenial);
+}
+
+function isDenial(error: unknown): boolean {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'EACCES' || code === 'EPERM';
+}
+
+export async function isFolder(folder: string): Promise<boolean> {
+  return (await lookAt(folder))?.isFile === false;
+}
+
+/** The text of a file with at most `maxBytes`. Null for anything else. */
+export async function shortText(file: string, maxBytes: number): Promise<string | null> {
+  return withFile(file, async (handle, { size }) =>
+    size > maxBytes ? null : (await bytesAt(handle, 0, size)).toString(),
+  );
+}
+
+/** `count` bytes from each of the places; less where the file ends. Null if it cannot be read. */
+export async function pieces(file: string, places: readonly number[], count: number): Promise<Buffer | null> {
+  return withFile(file, async (handle) =>
+    Buffer.concat(await Promise.all(places.map((place) => bytesAt(handle, place, count)))),
+  );
+}
+
+async function withFile<T>(
+  file: string,
+  read: (handle: FileHandle, info: { size: number }) => Promise<T>,
+): Promise<T | null> {
+  let handle: FileHandle | undefined;
+  try {
+    // O_NONBLOCK: a pipe is no file; opening it must not wait for a writer.
+    handle = await open(path.resolve(file), constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const info = await handle.stat();
+    return info.isFile() ? await read(handle, info) : null;
+  } catch {
+    return null;
+  } finally {
+    await handle?.close();
+  }
+}
+
+async function bytesAt(handle: FileHandle, place: number, count: number): Promise<Buffer> {
+  const buffer = Buffer.alloc(count);
+  const { bytesRead } = await handle.read(buffer, 0, count, place);
+  return buffer.subarray(0, bytesRead);
+}
