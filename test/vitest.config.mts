@@ -43,7 +43,7 @@ const SHARED = testsIn('unit').filter((file) => !mocks(file));
 export default defineConfig({
   test: {
     root: '.',
-    setupFiles: ['test/support/budgetWatch.ts'],
+    setupFiles: ['test/support/budgetWatch.ts', 'test/support/equalBytes.ts'],
     testTimeout: 300_000,
     hookTimeout: 120_000,
     pool: 'forks',
