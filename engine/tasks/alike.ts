@@ -168,9 +168,11 @@ export function nameIn(header: string): string | undefined {
   return name === undefined || NO_NAME.test(name) ? undefined : name;
 }
 
-const allWords = (name: string): string[] =>
+/** The words of all names in a text, in small letters. */
+export const allWords = (name: string): string[] =>
   (name.match(/\p{Lu}?\p{Ll}+|\p{Lu}+(?!\p{Ll})/gu) ?? []).map((word) => word.toLowerCase());
 
-const nameWords = (name: string): string[] => allWords(name).filter((word) => !GENERAL.has(word));
+/** The words that tell what a name is about. */
+export const nameWords = (name: string): string[] => allWords(name).filter((word) => !GENERAL.has(word));
 
 export const isCallback = (line: string): boolean => CALLBACK.test(line) && !DECLARES.test(line);

@@ -3,7 +3,16 @@
  * that of another function. Reads lines. Knows no tree.
  */
 import { type CopiedFrom, headerAbove, isBlockEnd, isComment, placesOf } from '../text/copy/copiedLines.ts';
-import { areAlike, areOpposite, haveOtherTypes, isPreparation, nameIn, parametersIn } from './alike.ts';
+import {
+  allWords,
+  areAlike,
+  areOpposite,
+  haveOtherTypes,
+  isPreparation,
+  nameIn,
+  nameWords,
+  parametersIn,
+} from './alike.ts';
 
 /** A comment or line with fewer words may be equal by chance. */
 const MIN_WORDS = 3;
@@ -11,12 +20,15 @@ const MIN_WORDS = 3;
 const MIN_FILES = 2;
 /** Lines that are a copy if they follow each other at one other place. */
 const MIN_RUN = 3;
+/** Lines that a function of another name may have in common, and then goes on in its own way. */
+const MAX_ALIKE = 4;
 /** A text between quotes with so many words is a sentence. */
 const MIN_SENTENCE = 5;
 /** Methods that many classes have, each for its own members. */
 const USUAL = /^(__(?!init|new|post_init|call|enter|exit)\w+__|toString|toJSON|valueOf|inspect)$/;
 /** Each class has its own, and sets its own members there. */
 const MAKER = /^(constructor|__init__)$/;
+const CLASS = /\bclass\s+([\w$]+)/g;
 const GUARD = /^(if|unless|guard|assert)\b/;
 const DIRECTIVE =
   /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
@@ -70,9 +82,13 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   // A function of this name on another object.
   if (other !== undefined && haveOtherTypes(line, header, other, /^this$/)) return true;
   if (setsAnotherClass(line, header, texts)) return true;
+  const otherName = other && nameIn(other);
+  const isNamedOtherwise = otherName !== undefined && otherName !== nameIn(header);
+  if (isNamedOtherwise && usesItself(line, header, texts)) return true;
   const isUsual = places.length === 1 && USUAL.test(nameIn(header) ?? '');
   const isOpposite = other !== undefined && areOpposite(header, other);
-  if (other !== undefined && !isOpposite && !isUsual && areAlike(header, other)) return false;
+  if (other !== undefined && !isOpposite && !isUsual && areAlike(header, other))
+    return isNamedOtherwise && (code.length > MAX_ALIKE || isAboutName(line, otherName, header));
   if (isOpposite && isPreparation(code, header)) return false;
   // A condition for doing something is mostly wrong for undoing it.
   if (code.length > 1 || (isOpposite && GUARD.test(line))) return true;
@@ -80,6 +96,22 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   if (other !== undefined && haveOtherTypes(line, header, other)) return true;
   const endsThere = other !== undefined && isBlockEnd(text, at);
   return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
+}
+
+/** Whether a line of another function calls or makes what is written here. There it is no recursion. */
+function usesItself(line: string, header: string, [above = '']: readonly string[]): boolean {
+  const own = MAKER.test(nameIn(header) ?? '') ? [...above.matchAll(CLASS)].at(-1)?.[1] : nameIn(header);
+  if (own === undefined) return false;
+  const at = line.search(new RegExp(`(?<![\\p{L}\\p{N}_$])${own.replaceAll('$', '\\$')}(?![\\p{L}\\p{N}_$])`, 'u'));
+  return at >= 0 && (line[at + own.length] === '(' || line[at - 1] === '<');
+}
+
+/** Whether a line has a name about what another function is named for, and this one is not. */
+function isAboutName(line: string, otherName: string, header: string): boolean {
+  const stem = (word: string): string => word.replace(/(?<=..)s$/, '');
+  const here = allWords(header).map(stem);
+  const only = nameWords(otherName).filter((word) => !here.includes(stem(word)));
+  return allWords(line).some((word) => only.some((one) => stem(one) === stem(word)));
 }
 
 /**

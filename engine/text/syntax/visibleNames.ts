@@ -29,6 +29,10 @@ const LISTED = /^\s*(?:(?:type )?[\w$]+(?: as [\w$]+)?(?:,\s*|\s*(?=\}|$)))+(?:\
 const EXCEPTION =
   /^(?:[A-Z]\w*(?:Error|Warning)|(?:Base)?Exception(?:Group)?|KeyboardInterrupt|Stop(?:Async)?Iteration)$/;
 
+/** What gives `this` a value inside it: functions but those with an arrow, and classes. */
+const GIVES_THIS = /^(function|generator_function|method_definition|class|ERROR)/;
+const MODULE = /^(?:import|export)\b/m;
+
 /** A file with new text at [start, end), and what is known around it. */
 export interface NewText {
   scopes: Scopes;
@@ -52,6 +56,7 @@ export function invisibleNames({ scopes, grammar, text, start, end, others }: Ne
   while (isLetter(text[from - 1])) from--;
   return [...text.slice(from, end).matchAll(NAME)].flatMap(({ 0: name, index }) => {
     const at = from + index;
+    if (isScript && name === 'this' && hasNoThis(scopes, text, at)) return [name];
     if (checked.has(name) || KNOWN.has(name) || EXCEPTION.test(name) || name in globalThis) return [];
     if (isScript && isBrowserName(name)) return [];
     const use = scopes.at(at);
@@ -65,6 +70,14 @@ export function invisibleNames({ scopes, grammar, text, start, end, others }: Ne
       ? [name]
       : [];
   });
+}
+
+/** Whether `this` is undefined at an offset: in a module, in no class and in no function but those with an arrow. */
+function hasNoThis(scopes: Scopes, text: string, at: number): boolean {
+  const found = scopes.nodeAt(at);
+  if (found?.type !== 'this' || !MODULE.test(text)) return false;
+  for (let node = found.parent; node; node = node.parent) if (GIVES_THIS.test(node.type)) return false;
+  return true;
 }
 
 /** Whether the line at a name imports or binds names in a way that the tree does not tell. */

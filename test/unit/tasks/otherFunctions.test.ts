@@ -155,3 +155,41 @@ it.each([
   const marked = 'class Rule extends Node {\n  constructor(type) {\n    super(type);\n    |\n  }\n  rows() {\n  }\n}\n';
   expect(shown('a.js', marked, line, [one])).toBe(isShown ? line : '');
 });
+
+it('a line of another function does not call or make what is written here', () => {
+  const line = 'return this.setLatLngs(this.boundsOf(bounds));';
+  const marked = (name: string) =>
+    `class Box {\n  setBounds(bounds: B) {\n    ${line}\n  }\n\n  ${name}(bounds: B) {\n    |\n  }\n}\n`;
+  expect(shown('a.ts', marked('boundsOf'), line)).toBe('');
+  expect(shown('a.ts', marked('setWorldBounds'), line)).toBe(line);
+  const made = 'this.source = new Stream(source).interval(0, source.length);';
+  const inConstructor = (name: string) =>
+    `function withSource(source: S) {\n  ${made}\n}\n\nclass ${name} {\n  constructor(source: S) {\n    |\n  }\n}\n`;
+  expect(shown('a.ts', inConstructor('Stream'), made)).toBe('');
+});
+
+it('a line about what only the other function is named for is not copied', () => {
+  const [first, second] = ['const match = lastMatch(field.appearance);', 'const fontSize = Number(match[2]);'];
+  const marked = (name: string) =>
+    `function getDefaultFontSize(field: F) {\n  ${first}\n  ${second}\n  return fontSize;\n}\n\nfunction ${name}(field: F) {\n  |\n}\n`;
+  expect(shown('a.ts', marked('getDefaultColor'), `${first}\n  ${second}`)).toBe(first);
+  expect(shown('a.ts', marked('getFontSizes'), `${first}\n  ${second}`)).toBe(`${first}\n  ${second}`);
+});
+
+it('a function of another name shares four lines at most', () => {
+  const lines = [1, 2, 3, 4, 5].map((n) => `draw(layer, ${n});`);
+  const body = lines.join('\n  ');
+  const marked = (name: string) =>
+    `function updateShape(layer: L) {\n  ${body}\n}\n\nfunction ${name}(layer: L) {\n  |\n}\n`;
+  expect(shown('a.ts', marked('updateView'), body)).toBe(lines.slice(0, 4).join('\n  '));
+});
+
+it.each([
+  ['const view = (props: P) => {', false],
+  ['const view = function (props: P) {', true],
+  ['class View {\n  props = {};\n  draw = (props: P) => {', true],
+])('`this` needs a class or function: %s', (header, isShown) => {
+  const line = 'return render(this.props);';
+  const end = header.startsWith('class') ? '  };\n}' : '};';
+  expect(shown('a.ts', `export const a = 1;\n${header}\n  |\n${end}\n`, line)).toBe(isShown ? line : '');
+});
