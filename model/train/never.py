@@ -13,6 +13,8 @@ NEVER_PROJECTS = {
     # suite `names`
     "ueberdosis/tiptap", "prosemirror/prosemirror-model", "preactjs/preact", "moment/luxon",
     "mahmoud/boltons", "boltons", "arrow-py/arrow", "arrow",
+    # suite `places`
+    "ajv-validator/ajv", "hopding/pdf-lib", "software-mansion/react-native-screens", "leaflet/leaflet", "ohmjs/ohm",
 }
 SOURCE = (".ts", ".tsx", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".py")
 # Shorter lines stand in every project.

@@ -85,6 +85,12 @@ const suites = {
     run: async ({ 'open-files': beside, ...values }) =>
       (await import('./quality/names.ts')).namesSuite({ ...values, beside }),
   },
+  places: {
+    what: 'emptied bodies, strings, attributes, patterns: what completions write there, what they copy, what does not parse',
+    options: `[--n N: of bodies, and of the others] [--seed N] [--model FOLDER] [--open-files N: to copy from] ${THREADS}`,
+    run: async ({ 'open-files': beside, ...values }) =>
+      (await import('./quality/placesSuite.ts')).placesSuite({ ...values, beside }),
+  },
   soak: {
     what: 'thousands of random requests, edits, aborts and evictions against each alone',
     options: '[--requests N] [--seed N] [--sanitized: the native kernels of `npm run native -- --sanitize`]',

@@ -7,7 +7,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { isBuiltin } from 'node:module';
 import path from 'node:path';
 import ts from 'typescript';
-import { NAMES_IN, type QualityText } from './sources.ts';
+import type { QualityText } from './sources.ts';
+import type { UnpackedProjects } from './unpacked.ts';
 
 export type NameKind = 'member' | 'import' | 'call';
 /** `unknown`: nothing tells the object's type, and the name is one of the project or language. */
@@ -53,7 +54,7 @@ print(json.dumps({
 /** What is known of the projects and of their languages. */
 export class NameJudge {
   readonly #texts: readonly QualityText[];
-  readonly #folder: string;
+  readonly #projects: UnpackedProjects;
   readonly #words = new Map<string, Set<string>>();
   readonly #python: PythonNames;
   readonly #library: Set<string>;
@@ -62,9 +63,9 @@ export class NameJudge {
   #edited: Pick<NamePlace, 'source' | 'path' | 'text'> | undefined;
   #version = 0;
 
-  constructor(texts: readonly QualityText[], folder: string) {
+  constructor(texts: readonly QualityText[], projects: UnpackedProjects) {
     this.#texts = texts;
-    this.#folder = folder;
+    this.#projects = projects;
     const python = texts.filter(({ language }) => language === 'python').map(({ text }) => text);
     const asked = new Set(
       python.flatMap((text) => [...text.matchAll(/^\s*(?:from|import) ([\w.]+)/gm)].map(([, name = '']) => name)),
@@ -79,28 +80,6 @@ export class NameJudge {
     this.#service = ts.createLanguageService(this.#host());
   }
 
-  /** Packages that package.json names. */
-  packagesOf(source: string): string[] {
-    const [folder] = this.#unpacked(source);
-    const manifest = JSON.parse(readFileSync(path.join(folder, 'package/package.json'), 'utf8'));
-    const lists = ['dependencies', 'devDependencies', 'peerDependencies', 'optionalDependencies'];
-    return [manifest.name, ...lists.flatMap((list) => Object.keys(manifest[list] ?? {}))];
-  }
-
-  /** What the folders of a project hold, as the editor sends it. */
-  foldersOf(source: string): Record<string, string[]> {
-    const folders = new Map<string, Set<string>>();
-    for (const file of this.#unpacked(source)[1]) {
-      const parts = file.replace(/^package\//, '').split('/');
-      for (const [i, part] of parts.entries()) {
-        const folder = parts.slice(0, i).join('/');
-        const names = folders.get(folder) ?? new Set();
-        folders.set(folder, names.add(i < parts.length - 1 ? `${part}/` : part));
-      }
-    }
-    return Object.fromEntries([...folders].map(([folder, names]) => [folder, [...names]]));
-  }
-
   verdict(place: NamePlace, shown: string): Verdict {
     const name = firstName(place, shown);
     if (name === undefined) return 'none';
@@ -113,7 +92,7 @@ export class NameJudge {
   }
 
   #import({ source, path: file, language, before, text }: NamePlace, name: string): Verdict {
-    const [folder, files] = this.#unpacked(source);
+    const [folder, files] = this.#projects.filesOf(source);
     if (language === 'python') {
       const module = /^from ([\w.]+)/.exec(before)?.[1];
       if (module === undefined) return this.#python.modules.includes(name) ? 'exists' : 'nowhere';
@@ -134,7 +113,9 @@ export class NameJudge {
       return ends.some((end) => files.includes(target + end)) ? 'exists' : 'nowhere';
     }
     const wanted = name.split('/', name.startsWith('@') ? 2 : 1).join('/');
-    return isBuiltin(name) || this.packagesOf(source).includes(wanted) || text.includes(name) ? 'exists' : 'nowhere';
+    return isBuiltin(name) || this.#projects.packagesOf(source).includes(wanted) || text.includes(name)
+      ? 'exists'
+      : 'nowhere';
   }
 
   #pythonName({ source, kind, before, text, offset }: NamePlace, name: string): Verdict {
@@ -177,14 +158,6 @@ export class NameJudge {
       this.#words.set(source, words);
     }
     return words;
-  }
-
-  #unpacked(source: string): [folder: string, files: string[]] {
-    const { version } = NAMES_IN.find(({ name }) => name === source) as { version: string };
-    const folder = path.join(this.#folder, `${source.replace('/', '-')}-${version}`);
-    const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-    const files = entries.map(({ parentPath, name }) => path.relative(folder, path.join(parentPath, name)));
-    return [folder, files.map((file) => file.replaceAll('\\', '/'))];
   }
 
   #nameOf = ({ source, path: file }: Pick<QualityText, 'source' | 'path'>): string => `/${source}/${file}`;

@@ -14,6 +14,7 @@ import { type NameKind, NameJudge, type NamePlace, type Verdict } from './nameJu
 import { neighbours } from './neighbours.ts';
 import { NAMES_IN, type QualityText, qualityTexts } from './sources.ts';
 import { inTurn, isInside, randomOf, withTree } from './trees.ts';
+import { UnpackedProjects } from './unpacked.ts';
 
 const PROJECT = path.resolve(import.meta.dirname, '../../..');
 const SEED = 1;
@@ -81,7 +82,8 @@ export async function namesSuite({
   if (unknown !== undefined) throw new Error(`--only ${unknown}: it must be one of ${Object.keys(COUNTS).join(', ')}`);
   const folder = path.resolve('.cache/bench/quality');
   const texts = qualityTexts(folder, (line) => console.error(line), NAMES_IN);
-  const judge = new NameJudge(texts, folder);
+  const projects = new UnpackedProjects(folder, NAMES_IN);
+  const judge = new NameJudge(texts, projects);
   const places = await drawn(texts, kinds, Number(n) / COUNTS.member);
   const answers = path.join(folder, 'names.jsonl');
   rmSync(answers, { force: true });
@@ -93,12 +95,12 @@ export async function namesSuite({
   try {
     for (const place of places) {
       const beside = neighbours(texts, place, Number(openFiles), SEED);
-      const packages = place.language === 'python' ? {} : { packages: judge.packagesOf(place.source) };
+      const packages = place.language === 'python' ? {} : { packages: projects.packagesOf(place.source) };
       for (const way of ['automatic', 'asked for'] as const) {
         const shown = await engine.offer(place.path, place.text, place.offset, {
           beside,
           ...packages,
-          folders: judge.foldersOf(place.source),
+          folders: projects.foldersOf(place.source),
           ...(way === 'asked for' ? { showLowConfidence: true } : {}),
         });
         const verdict = shown.trim() === '' ? undefined : judge.verdict(place, shown);

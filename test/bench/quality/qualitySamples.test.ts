@@ -12,7 +12,7 @@ import { Grammars } from '../../../engine/text/syntax/syntaxTrees.ts';
 import { heldoutFiles } from '../kv/heldout.ts';
 import { HOLE_KINDS, holesOf, type QualityHole } from './holes.ts';
 import { denies, namesAll, type QualityQuestion, qualityQuestions } from './questions.ts';
-import { checkHash, FITTED_ON, isReadable, NAMES_IN, qualityTexts, reasonIn, SOURCES } from './sources.ts';
+import { checkHash, FITTED_ON, isReadable, NAMES_IN, PLACES_IN, qualityTexts, reasonIn, SOURCES } from './sources.ts';
 import { firstSentence, type QualitySummary, summariesOf, wordsOfName } from './summaries.ts';
 import { partsOf, randomOf, withTree } from './trees.ts';
 
@@ -41,6 +41,7 @@ describe('sources', () => {
       [SOURCES, of('train', tokenizer)],
       [FITTED_ON, of('train')],
       [NAMES_IN, of('train', tokenizer)],
+      [PLACES_IN, of('train', tokenizer)],
     ] as const) {
       for (const { name, repository } of sources)
         for (const known of [name, repository, repository.split('/')[1]!])
@@ -57,7 +58,7 @@ describe('sources', () => {
     ]
       .join('\n')
       .toLowerCase();
-    for (const { name, repository, registry } of [...SOURCES, ...FITTED_ON, ...NAMES_IN]) {
+    for (const { name, repository, registry } of [...SOURCES, ...FITTED_ON, ...NAMES_IN, ...PLACES_IN]) {
       expect(never, repository).toContain(`"${repository.toLowerCase()}"`);
       // Python sources of training data are packages as well as repositories.
       if (registry === 'pypi') expect(never, name).toContain(`"${name}"`);
@@ -65,15 +66,15 @@ describe('sources', () => {
   });
 
   test('sources that weights are fitted on are not measured', () => {
-    const measured = [...SOURCES, ...NAMES_IN].map(({ repository }) => repository);
+    const measured = [...SOURCES, ...NAMES_IN, ...PLACES_IN].map(({ repository }) => repository);
     for (const { repository } of FITTED_ON) expect(measured).not.toContain(repository);
   });
 
   test('each is pinned by version and hash and has a suitable licence', () => {
-    for (const { registry, name, version, hash, licence } of [...SOURCES, ...FITTED_ON, ...NAMES_IN]) {
+    for (const { registry, name, version, hash, licence } of [...SOURCES, ...FITTED_ON, ...NAMES_IN, ...PLACES_IN]) {
       expect(version, name).toMatch(/^\d+\.\d+\.\d+$/);
       expect(hash, name).toMatch(registry === 'npm' ? /^[\w+/]{86}==$/ : /^[\da-f]{64}$/);
-      expect(['MIT', 'BSD-3-Clause', 'Apache-2.0'], name).toContain(licence);
+      expect(['MIT', 'BSD-2-Clause', 'BSD-3-Clause', 'Apache-2.0'], name).toContain(licence);
     }
   });
 

@@ -12,7 +12,7 @@ import type { SourceFile } from '../eval/exercises.ts';
 export const LANGUAGES = ['typescript', 'javascript', 'python'] as const;
 export type QualityLanguage = (typeof LANGUAGES)[number];
 
-interface Source {
+export interface Source {
   readonly registry: 'npm' | 'pypi';
   readonly name: string;
   readonly version: string;
@@ -351,6 +351,51 @@ export const NAMES_IN: readonly Source[] = [
     'Apache-2.0',
     ['arrow'],
     'c728b120ebc00eb84e01882a6f5e7927a53960aa990ce7dd2b10f39005a67f80',
+  ),
+];
+
+/** Projects in which suite `places` empties bodies and literals. No rule of the product was made with them. */
+export const PLACES_IN: readonly Source[] = [
+  npm(
+    'typescript',
+    'ajv',
+    '8.17.1',
+    'ajv-validator/ajv',
+    ['lib'],
+    'B/gBuNg5SiMTrPkC+A2+cW0RszwxYmn6VYxB/inlBStS5nx6xHIt/ehKRhIMhqusl7a8LjQoZnjCs5vhwxOQ1g==',
+  ),
+  npm(
+    'typescript',
+    'pdf-lib',
+    '1.17.1',
+    'Hopding/pdf-lib',
+    ['src'],
+    'V/mpyJAoTsN4cnP31vc0wfNA1+p20evqqnap0KLoRUN0Yk/p3wN52DOEsL4oBFcLdb76hlpKPtzJIgo67j/XLw==',
+  ),
+  npm(
+    'typescript',
+    'react-native-screens',
+    '4.4.0',
+    'software-mansion/react-native-screens',
+    ['src'],
+    'c7zc7Zwjty6/pGyuuvh9gK3YBYqHPOxrhXfG1lF4gHlojQSmIx2piNbNaV+Uykj+RDTmFXK0e/hA+fucw/Qozg==',
+  ),
+  npm(
+    'javascript',
+    'leaflet',
+    '1.9.4',
+    'Leaflet/Leaflet',
+    ['src'],
+    'nxS1ynzJOmOlHp+iL3FyWqK89GtNL8U8rvlMOsQdTTssxZwCXh8N2NB3GDQOL+YR3XnWyZAxwQixURb+FA74PA==',
+    'BSD-2-Clause',
+  ),
+  npm(
+    'javascript',
+    'ohm-js',
+    '17.1.0',
+    'ohmjs/ohm',
+    ['src'],
+    'xc3B5dgAjTBQGHaH7B58M2Pmv6WvzrJ/3/7LeUzXNg0/sY3jQPdSd/S2SstppaleO77rifR1tyhdfFGNIwxf2Q==',
   ),
 ];
 
