@@ -2,7 +2,8 @@
 import { createInterface } from 'node:readline/promises';
 import { RequestError } from '../protocol/errors.ts';
 import type { ChatMessage } from '../protocol/tasks.ts';
-import { type CommandLine, samplingOf, text, texts, UsageError } from './options.ts';
+import { type CommandLine, samplingOf, text, texts } from './options.ts';
+import { UsageError } from './usageError.ts';
 import { log, printJson, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 

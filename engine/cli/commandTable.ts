@@ -63,6 +63,7 @@ const COMMANDS = {
   },
   summarize: { ...MODEL, ...RECORDS, ...SAMPLING, symbol: { type: 'string' } },
   eval: { ...MODEL, text: { type: 'string' }, kv: { type: 'string' } },
+  models: { folder: { type: 'string', multiple: true }, json: { type: 'boolean' } },
   inspect: { model: { type: 'string' }, onnx: { type: 'boolean' }, json: { type: 'boolean' } },
   download: { file: { type: 'string' }, revision: { type: 'string' }, json: { type: 'boolean' } },
 } as const satisfies Record<string, Options>;
@@ -72,7 +73,7 @@ type Option = { [C in Command]: keyof (typeof COMMANDS)[C] }[Command];
 
 /** For each option the name of its value ('' for a switch), and its help, with exceptions by command. */
 const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Partial<Record<Command, string>>]> = {
-  model: ['DIR', 'model folder or GGUF file; default: the built-in model'],
+  model: ['M', 'folder, GGUF file or name (`kvasir models`); default: the built-in model'],
   precision: ['P', 'precision of the weights: int8 (default), int4 or float32'],
   onnx: ['', 'compute with onnxruntime instead of the native kernels'],
   threads: ['N', 'threads to compute with; 0 (default): as many as are fastest'],
@@ -101,6 +102,7 @@ const DESCRIBED: Record<Option, [value: string, words: string, inCommand?: Parti
       download: 'which file: its name, a format such as Q8_0, or safetensors',
     },
   ],
+  folder: ['DIR', 'look here, too; may be given several times'],
   revision: ['REV', 'branch, tag or commit; default: main'],
   line: ['L', 'line of the cursor, from 1'],
   column: ['C', 'column of the cursor, from 1, as editors count'],
@@ -127,7 +129,8 @@ export const HELP = `kvasir: a code assistant's engine on the command line
   kvasir summarize PATH [--symbol S]                     summarize a file, one symbol of it, or a folder
   kvasir generate (--prompt T | --ids I | --requests F)  continue raw text, without a chat template
   kvasir eval --text F [--kv NAMES]                      measure what lower precision costs on a text
-  kvasir inspect [DIR | --model DIR]                     show what a model can do, or why it cannot run
+  kvasir models [--folder DIR]...                        list the models of this machine, also those of Ollama
+  kvasir inspect [M | --model M]                         show what a model can do, or why it cannot run
   kvasir download OWNER/NAME [--file F]                  download a model from the Hugging Face hub
 
 "kvasir help COMMAND" lists the options of a command.

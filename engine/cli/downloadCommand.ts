@@ -10,7 +10,8 @@ import { hubFolder } from '../download/hubCache.ts';
 import { KNOWN_MODELS } from '../download/knownModels.ts';
 import { DownloadError } from '../download/problem.ts';
 import { Rate } from '../download/rate.ts';
-import { type CommandLine, text, UsageError } from './options.ts';
+import { type CommandLine, text } from './options.ts';
+import { UsageError } from './usageError.ts';
 import { bytes, log, paced, print, printJson } from './output.ts';
 import { proxyFetch } from './proxyFetch.ts';
 

@@ -23,7 +23,8 @@ import type { LoadOptions } from '../protocol/messages.ts';
 import type { KvPrecision, Precision } from '../protocol/tasks.ts';
 import { Tokenizer } from '../text/tokenizer/tokenizer.ts';
 import { MAX_INPUT_BYTES, readTextFile } from './cliFiles.ts';
-import { type CommandLine, loadOptionsOf, required, text, UsageError } from './options.ts';
+import { type CommandLine, loadOptionsOf, required, text } from './options.ts';
+import { UsageError } from './usageError.ts';
 import { log, paced, printJson, table } from './output.ts';
 
 /** Tokens per forward pass. The logits of one chunk are in memory for all variants at once. */

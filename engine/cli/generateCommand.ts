@@ -4,7 +4,8 @@ import { RequestError } from '../protocol/errors.ts';
 import type { Priority, SamplingParams, Task } from '../protocol/tasks.ts';
 import type { Client } from './cliClient.ts';
 import { MAX_INPUT_BYTES, readTextFile } from './cliFiles.ts';
-import { type CommandLine, samplingOf, text, UsageError } from './options.ts';
+import { type CommandLine, samplingOf, text } from './options.ts';
+import { UsageError } from './usageError.ts';
 import { doneLine, log, printJson, statsLine } from './output.ts';
 import { runTask, withClient, withRemedy } from './session.ts';
 

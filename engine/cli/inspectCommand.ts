@@ -1,19 +1,22 @@
 /**
- * The command `kvasir inspect`: shows what a model folder can do, its memory, and how many tokens the cache holds, or
+ * The command `kvasir inspect`: shows what a model can do, its memory, and how many tokens the cache holds, or
  * the reason why it cannot run. Does not load the model.
  */
 import { type CacheReach, cacheReach } from '../server/cacheReach.ts';
 import { inspectFolder } from '../server/inspection.ts';
 import { memoryReading, mostWanted, wantedBytes } from '../core/memoryBudget.ts';
 import { CACHE_CODECS } from '../protocol/messages.ts';
-import { type CommandLine, MAX_KEPT_BYTES, modelDirOf, text, UsageError } from './options.ts';
+import { builtInModelDir, modelPath } from './modelArgument.ts';
+import { type CommandLine, MAX_KEPT_BYTES, text } from './options.ts';
 import { bytes, count, printJson, table } from './output.ts';
+import { UsageError } from './usageError.ts';
 
 export async function inspect(line: CommandLine): Promise<number> {
   const [folder, named] = [line.positionals[0], text(line, 'model')];
   if (folder !== undefined && named !== undefined)
-    throw new UsageError('inspect: name one model folder, alone or with --model');
-  const { model, ...found } = await inspectFolder(modelDirOf(folder ?? named), line.values.onnx !== true);
+    throw new UsageError('inspect: name one model, alone or with --model');
+  const modelDir = folder === undefined ? (named ?? builtInModelDir()) : await modelPath(folder);
+  const { model, ...found } = await inspectFolder(modelDir, line.values.onnx !== true);
   // When the budget is chosen, the weights are in memory already.
   const { availableBytes, ...machine } = memoryReading(0);
   const budget = wantedBytes(0, {
@@ -36,6 +39,7 @@ export async function inspect(line: CommandLine): Promise<number> {
   const rows = table([
     ['model', found.name],
     ['architecture', found.architecture],
+    ['stored in', found.format],
     ['parameters', count(found.parameters)],
     ['context', `${count(found.contextTokens)} tokens`],
     ...(['int8', 'int4', 'float32'] as const).map((precision) => [

@@ -12,9 +12,12 @@ import { evaluate } from './evalCommand.ts';
 import { whyNot } from './cliFiles.ts';
 import { generate } from './generateCommand.ts';
 import { inspect } from './inspectCommand.ts';
+import { modelPath } from './modelArgument.ts';
+import { models } from './modelsCommand.ts';
 import { HELP, helpOf } from './commandTable.ts';
-import { asksForHelp, type CommandLine, parseCommandLine, UsageError } from './options.ts';
+import { asksForHelp, type CommandLine, parseCommandLine, text } from './options.ts';
 import { summarize } from './summarizeCommand.ts';
+import { UsageError } from './usageError.ts';
 
 /** Each command returns the exit status. */
 const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = {
@@ -24,6 +27,7 @@ const COMMANDS: Record<string, (line: CommandLine) => Promise<number>> = {
   summarize,
   generate,
   eval: evaluate,
+  models,
   inspect,
   download,
 };
@@ -53,7 +57,10 @@ async function main(argv: string[]): Promise<number> {
     process.stdout.write(helpOf(name));
     return 0;
   }
-  return command(parseCommandLine(name, argv.slice(1)));
+  const line = parseCommandLine(name, argv.slice(1));
+  const model = text(line, 'model');
+  if (model !== undefined) line.values.model = await modelPath(model);
+  return command(line);
 }
 
 function commandNamed(name: string): (line: CommandLine) => Promise<number> {

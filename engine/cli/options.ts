@@ -1,15 +1,12 @@
 /** Parses and checks the command line. Does not read files or run commands. */
-import { existsSync } from 'node:fs';
 import { availableParallelism, cpus } from 'node:os';
-import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { RequestError } from '../protocol/errors.ts';
 import { CACHE_CODECS, compressOf, type LoadOptions } from '../protocol/messages.ts';
 import type { Precision, SamplingParams } from '../protocol/tasks.ts';
 import { defaultCacheDir } from './cliClient.ts';
 import { OPTIONS, type Options } from './commandTable.ts';
-
-export class UsageError extends Error {}
+import { builtInModelDir } from './modelArgument.ts';
+import { UsageError } from './usageError.ts';
 
 export interface CommandLine {
   positionals: string[];
@@ -147,23 +144,7 @@ export function kvCacheDirOf(line: CommandLine): string | undefined {
   return dir;
 }
 
-/** The folder of the built-in model. It is beside dist/, in a checkout and in the packaged extension. */
-function builtInModelDir(): string {
-  return join(__dirname, '..', 'model');
-}
-
-/** @throws RequestError for the name of a model on the Hugging Face hub, because nothing is downloaded unasked */
-export function modelDirOf(given: string | undefined): string {
-  if (given === '') throw new UsageError('the model folder is empty; leave it out for the built-in model');
-  if (given !== undefined && !existsSync(given) && /^[\w.-]+\/[\w.-]+$/.test(given))
-    throw new RequestError(
-      'badRequest',
-      `${given}: no such folder. To use a model of the Hugging Face hub, run \`kvasir download ${given}\` ` +
-        'and name what it prints.',
-    );
-  return given ?? builtInModelDir();
-}
-
+/** A name in --model must have become a path before (modelPath). */
 export function loadOptionsOf(line: CommandLine): LoadOptions {
   const precision: Precision = choice(line, 'precision', ['int8', 'int4', 'float32']) ?? 'int8';
   const kv = choice(line, 'kv', ['int8', 'float32']);
@@ -175,7 +156,7 @@ export function loadOptionsOf(line: CommandLine): LoadOptions {
   if (codec !== 'int8' && (precision === 'float32' || kv === 'float32'))
     throw new UsageError(`--codec ${codec}: float32 rows are not compressed; leave --codec out`);
   return {
-    modelDir: modelDirOf(text(line, 'model')),
+    modelDir: text(line, 'model') ?? builtInModelDir(),
     cacheDir: text(line, 'cache-dir') ?? defaultCacheDir(),
     precision,
     maxBytes: number(line, 'max-bytes', 1, MANY) ?? 0,

@@ -5,7 +5,8 @@ import { RequestError } from '../protocol/errors.ts';
 import type { Task } from '../protocol/tasks.ts';
 import type { Client, Done } from './cliClient.ts';
 import { FileError, isSecret } from './cliFiles.ts';
-import { type CommandLine, UsageError, samplingOf, text } from './options.ts';
+import { type CommandLine, samplingOf, text } from './options.ts';
+import { UsageError } from './usageError.ts';
 import { folderFooter, log, print, printJson, progressOf, statsLine } from './output.ts';
 import { runTask, withClient } from './session.ts';
 

@@ -322,7 +322,7 @@ describe('the program', () => {
     ],
     [['complete', '--file', 'x', '--line', '1', '--column', '1', '--codec', 'nvfp4'], "Unknown option '--codec'"],
     [['chat', '--message', 'x', '--threads', '4097'], '--threads 4097: this machine has '],
-    [['inspect', 'model', '--model', 'model'], 'inspect: name one model folder'],
+    [['inspect', 'model', '--model', 'model'], 'inspect: name one model, alone or with --model'],
     [['chat', 'What is this?'], 'unexpected argument "What is this?"; use --message for a question'],
   ])('wrong usage is status 2 and one line: %j', async (args, message) => {
     const { status, stdout, stderr } = await run(...args);
@@ -345,16 +345,16 @@ describe('the program', () => {
     for (const [args, message] of [
       [['inspect', 'test/fixtures/bad/cfg_no_hidden_size'], 'config.json: hidden_size'],
       [['inspect', 'test/fixtures/unsupported/gpt-oss-config-only'], 'gpt_oss'],
-      [['inspect', 'Qwen/Qwen3-0.6B'], 'run `kvasir download Qwen/Qwen3-0.6B`'],
+      [['inspect', 'Qwen/Qwen3-0.6B'], 'To use one of the Hugging Face hub, run `kvasir download Qwen/Qwen3-0.6B`.'],
       [
         ['inspect', hub],
         `models--Q--X is a repository of the Hugging Face cache. Choose the model folder in it: ${snapshot}.`,
       ],
       [['inspect', join(hub, 'snapshots')], `Choose the model folder in it: ${snapshot}.`],
       [['inspect', cacheOnly], 'config.json is missing in '],
-      [['inspect', '--model', 'nowhere'], 'there is no such folder.'],
+      [['inspect', '--model', 'nowhere'], 'No model on this machine is called nowhere'],
       [['inspect', gguf], 'x.gguf ends inside its header: download the file again.'],
-      [['inspect', 'nowhere'], 'The model folder nowhere cannot be opened: there is no such folder.'],
+      [['inspect', './nowhere'], 'The model folder ./nowhere cannot be opened: there is no such folder.'],
       [['inspect', join('docs', 'performance.md', 'model')], 'cannot be opened: there is no such folder.'],
       [['inspect', 'package.json'], 'package.json is no model; a model is a folder with config.json'],
       [['eval', '--text', binary], 'is a binary file'],
