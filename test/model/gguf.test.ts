@@ -1,5 +1,5 @@
 /** GGUF files as models: the ids, logits and texts of the folders that they were made from. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -8,6 +8,7 @@ import { openModelFiles } from '../../engine/model/load/modelFiles.ts';
 import { Weights } from '../../engine/model/load/weights.ts';
 import { inspectFolder } from '../../engine/server/inspection.ts';
 import {
+  FIXTURES,
   generateTogether,
   loadRunner,
   maxDifference,
@@ -103,6 +104,31 @@ test('rows of llama are put in order, also a few at a time across heads', async 
   }
   await own.close();
   await original.close();
+});
+
+const FAMILIES = path.join(FIXTURES, 'families');
+const families = readdirSync(path.join(FAMILIES, 'gguf')).map((file) => file.replace('.gguf', ''));
+
+test.each(families)('%s: the file gives the logits and greedy ids of the folder', async (name) => {
+  const { prompts, vocab_size: width } = readJson<{ vocab_size: number; prompts: Prompt[] }>(
+    FAMILIES,
+    name,
+    'reference.json',
+  );
+  const logits = readFloats(FAMILIES, name, 'logits.f32');
+  const runner = await loadRunner(path.join(FAMILIES, 'gguf', `${name}.gguf`), dir, 'float32');
+  let first = 0;
+  for (const { input_ids: ids } of prompts) {
+    await forEachLogits(runner, ids, (position, row) => {
+      const from = (first + position) * width;
+      expect(maxDifference(row, logits.subarray(from, from + width)), `position ${position}`).toBeLessThan(2e-3);
+    });
+    first += ids.length;
+  }
+  const inputs = prompts.map((prompt) => prompt.input_ids);
+  const greedy = await generateTogether(runner, inputs, prompts[0]!.greedy_ids.length, 8, 1);
+  expect(greedy).toEqual(prompts.map((prompt) => prompt.greedy_ids));
+  await runner.dispose();
 });
 
 interface OfGguf {

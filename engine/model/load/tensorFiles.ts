@@ -24,6 +24,8 @@ export interface OwnedTensor {
   readonly firstRow?: number;
   /** The rows of each head stand in another order: row r of a head is row order[r] in the file. */
   readonly order?: readonly number[];
+  /** What is added to all values. */
+  readonly shift?: number;
 }
 
 /** Each file stays open. */

@@ -176,7 +176,7 @@ export class Weights {
     out: Float32Array,
     hash?: Hash,
   ): Promise<Float32Array> {
-    const { file, info, packed, matrix, firstRow = 0 } = this.find(name, 'is missing');
+    const { file, info, packed, matrix, firstRow = 0, shift = 0 } = this.find(name, 'is missing');
     if (matrix) {
       if (this.matrix !== matrix) this.matrix?.release();
       this.matrix = matrix;
@@ -195,6 +195,7 @@ export class Weights {
     if (info.dtype === 'I8') fromCodes(raw, await this.scales(`${name}_scale`, first, count, hash), result);
     else if (!(hasBlocks(info.dtype) ? fromBlocks : toFloat32)(raw, info.dtype, result))
       throw invalid(`${this.shown(file, name)} holds NaN or infinity; only finite weights are supported.`);
+    if (shift !== 0) for (let i = 0; i < result.length; i++) result[i]! += shift;
     return result;
   }
 

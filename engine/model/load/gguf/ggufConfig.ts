@@ -5,42 +5,36 @@
 import type { Json } from '../configFields.ts';
 import { invalid, unsupported } from '../modelFolder.ts';
 import type { TensorInfo } from '../safetensors.ts';
+import { GGUF_FAMILIES, type GgufShape, partsOf } from './ggufFamilies.ts';
 import type { GgufFields } from './ggufFields.ts';
 
-const FAMILIES = ['qwen2', 'qwen3', 'llama'];
+const FAMILIES = Object.keys(GGUF_FAMILIES);
 type Tensors = ReadonlyMap<string, TensorInfo>;
 
-/** Factors of the wave lengths of the rope, made from the parameters of Llama 3. */
-export const ROPE_FACTORS = 'rope_freqs.weight';
+/** Factors of the wave lengths of the rope: made from the parameters of Llama 3, and of longrope. */
+const ROPE_FACTORS = 'rope_freqs.weight';
+const SHORT_FACTORS = 'rope_factors_short.weight';
+export const FACTOR_TENSORS: ReadonlySet<string> = new Set([ROPE_FACTORS, SHORT_FACTORS, 'rope_factors_long.weight']);
+/** The values of these tensors, by name. */
+export type RopeFactors = ReadonlyMap<string, Float32Array>;
 /** Old files have it. It follows from the other metadata. */
 const IGNORED = /^blk\.\d+\.attn_rot_embd\.weight$/;
 const NAMES: Readonly<Record<string, string>> = {
   'token_embd.weight': 'model.embed_tokens.weight',
   'output_norm.weight': 'model.norm.weight',
+  'output_norm.bias': 'model.norm.bias',
   'output.weight': 'lm_head.weight',
-};
-const LAYER_NAMES: Readonly<Record<string, string>> = {
-  attn_norm: 'input_layernorm',
-  attn_q: 'self_attn.q_proj',
-  attn_k: 'self_attn.k_proj',
-  attn_v: 'self_attn.v_proj',
-  attn_output: 'self_attn.o_proj',
-  attn_q_norm: 'self_attn.q_norm',
-  attn_k_norm: 'self_attn.k_norm',
-  ffn_norm: 'post_attention_layernorm',
-  ffn_gate: 'mlp.gate_proj',
-  ffn_up: 'mlp.up_proj',
-  ffn_down: 'mlp.down_proj',
 };
 
 /** @throws RequestError for another kind of model, or for values of the wrong type */
-export function ggufConfig(fields: GgufFields, tensors: Tensors, ropeFactors: Float32Array | null): Json {
+export function ggufConfig(fields: GgufFields, tensors: Tensors, ropeFactors: RopeFactors): Json {
   const family = familyOf(fields);
   const key = (name: string): string => `${family}.${name}`;
   const heads = fields.count(key('attention.head_count'));
   const hidden = fields.count(key('embedding_length'));
   const headSize = fields.count(key('attention.key_length'), { fallback: Math.ceil(hidden / heads) });
-  for (const name of ['attention.value_length', 'rope.dimension_count'])
+  const known = GGUF_FAMILIES[family]!;
+  for (const name of ['attention.value_length', ...(known.rotatesPart ? [] : ['rope.dimension_count'])])
     if (fields.count(key(name), { fallback: headSize }) !== headSize)
       throw unsupported(
         `${fields.file}: ${key(name)} differs from the head size (${headSize}), which is not supported.`,
@@ -58,27 +52,35 @@ export function ggufConfig(fields: GgufFields, tensors: Tensors, ropeFactors: Fl
   if (embedding === undefined)
     throw invalid(`${fields.file} has no tensor "token_embd.weight"; it holds no whole model.`);
   const context = fields.count(key('context_length'));
+  const numLayers = fields.count(key('block_count'));
+  const shape: GgufShape = { fields, tensors, key, numLayers, hiddenSize: hidden, numHeads: heads, headSize };
+  const own = known.fields?.(shape) ?? {};
+  const rotated = fields.count(key('rope.dimension_count'), { fallback: headSize });
   return {
-    model_type: family,
-    num_hidden_layers: fields.count(key('block_count')),
+    model_type: known.type ?? family,
+    num_hidden_layers: numLayers,
     hidden_size: hidden,
     intermediate_size: fields.count(key('feed_forward_length')),
     num_attention_heads: heads,
     num_key_value_heads: fields.count(key('attention.head_count_kv'), { fallback: heads }),
     head_dim: headSize,
     vocab_size: embedding.shape[0],
-    // Up to the window, a layer with a sliding window attends to everything.
-    max_position_embeddings: Math.min(
-      context,
-      fields.count(key('attention.sliding_window'), { least: 0, fallback: 0 }) || context,
-    ),
-    rms_norm_eps: fields.number(key('attention.layer_norm_rms_epsilon')),
+    max_position_embeddings: Math.min(context, exactTokens(shape, own) ?? context),
+    ...('norm_epsilon' in own ? {} : { rms_norm_eps: fields.number(key('attention.layer_norm_rms_epsilon')) }),
     rope_theta: fields.number(key('rope.freq_base'), 10_000),
-    rope_scaling: ropeScaling(fields, key, ropeFactors),
+    rope_scaling: ropeScaling(shape, known.hasLongrope === true, ropeFactors),
+    ...(rotated === headSize ? {} : { partial_rotary_factor: rotated / headSize }),
     tie_word_embeddings: !tensors.has('output.weight'),
-    ...(family === 'qwen2' ? {} : { attention_bias: tensors.has('blk.0.attn_q.bias') }),
-    ...(family === 'llama' ? { mlp_bias: tensors.has('blk.0.ffn_gate.bias') } : {}),
+    ...own,
   };
+}
+
+/** Tokens up to which a window makes no difference, where the family does not read it, or the file does not say it. */
+function exactTokens({ fields, key }: GgufShape, own: Json): number | null {
+  const window = fields.count(key('attention.sliding_window'), { least: 0, fallback: 0 });
+  if (!('sliding_window' in own)) return window || null;
+  // All models of StarCoder2 have this window, but llama.cpp does not write it.
+  return key('') === 'starcoder2.' && window === 0 ? 4096 : null;
 }
 
 function familyOf(fields: GgufFields): string {
@@ -98,8 +100,10 @@ function familyOf(fields: GgufFields): string {
 }
 
 /** Missing keys mean what they mean in llama.cpp: the type is linear, and the factor may have its old key. */
-function ropeScaling(fields: GgufFields, key: (name: string) => string, factors: Float32Array | null): Json | null {
+function ropeScaling({ fields, key }: GgufShape, hasLongrope: boolean, tensors: RopeFactors): Json | null {
   const type = fields.text(key('rope.scaling.type')) ?? 'linear';
+  const short = hasLongrope ? tensors.get(SHORT_FACTORS) : undefined;
+  if (short) return longrope({ fields, key }, short);
   if (type !== 'none' && type !== 'linear')
     throw unsupported(
       `${fields.file}: ${key('rope.scaling.type')} is ${JSON.stringify(type.slice(0, 40))}; ` +
@@ -113,7 +117,8 @@ function ropeScaling(fields: GgufFields, key: (name: string) => string, factors:
   const given = fields.number(key('rope.scaling.factor'), fields.number(key('rope.scale_linear'), 1));
   // 0 stands for no factor.
   const factor = type === 'none' ? 1 : given || 1;
-  if (factors === null) return factor === 1 ? null : { rope_type: 'linear', factor };
+  const factors = tensors.get(ROPE_FACTORS);
+  if (!factors) return factor === 1 ? null : { rope_type: 'linear', factor };
   if (factor !== 1)
     throw unsupported(
       `${fields.file} has both ${ROPE_FACTORS} and a linear rope scaling, which is not supported: choose another file.`,
@@ -121,30 +126,41 @@ function ropeScaling(fields: GgufFields, key: (name: string) => string, factors:
   return { rope_type: 'factors', factors: [...factors] };
 }
 
+/** llama.cpp uses the factors for short contexts up to the original length, where the context ends here. */
+function longrope({ fields, key }: Pick<GgufShape, 'fields' | 'key'>, short: Float32Array): Json {
+  return {
+    rope_type: 'longrope',
+    short_factor: [...short],
+    attention_factor: fields.number(key('rope.scaling.attn_factor'), 1),
+  };
+}
+
 /** The name of Hugging Face for a tensor. Null for one that is not read as a weight. */
-export function tensorName(file: string, name: string): string | null {
-  if (name === ROPE_FACTORS || IGNORED.test(name)) return null;
+export function tensorName(file: string, family: string, name: string): string | null {
+  if (FACTOR_TENSORS.has(name) || IGNORED.test(name)) return null;
   const [, layer, part, kind] = /^blk\.(\d+)\.(\w+)\.(weight|bias)$/.exec(name) ?? [];
-  const known = part === undefined ? NAMES[name] : LAYER_NAMES[part];
+  const known = part === undefined ? NAMES[name] : partsOf(family).get(part);
   if (known === undefined)
     throw unsupported(
-      `${file}: tensor ${JSON.stringify(name.slice(0, 100))} is no part of a ${FAMILIES.join(', ')} model: choose another file.`,
+      `${file}: tensor ${JSON.stringify(name.slice(0, 100))} is no part of a ${family} model: choose another file.`,
     );
   return part === undefined ? known : `model.layers.${layer}.${known}.${kind}`;
 }
 
 /** The name in the file, of a tensor with a name of Hugging Face. */
-export function nameInFile(tensor: string): string {
+export function nameInFile(family: string, tensor: string): string {
   const [, layer, part, kind] = /^model\.layers\.(\d+)\.(.+)\.(weight|bias)$/.exec(tensor) ?? [];
-  const [names, wanted] = part === undefined ? [NAMES, tensor] : [LAYER_NAMES, part];
-  const found = Object.entries(names).find(([, known]) => known === wanted)?.[0] ?? tensor;
+  const entries = part === undefined ? Object.entries(NAMES) : [...partsOf(family)];
+  const found = entries.find(([, known]) => known === (part ?? tensor))?.[0] ?? tensor;
   return part === undefined ? found : `blk.${layer}.${found}.${kind}`;
 }
 
-/**
- * Whether the rows of a head are interleaved: llama.cpp rotates the pairs (2 i, 2 i + 1) of a llama model, but halves of
- * the others.
- */
-export function isInterleaved(family: unknown, name: string): boolean {
-  return family === 'llama' && /^blk\.\d+\.attn_[qk]\.(?:weight|bias)$/.test(name);
+/** The rows of a head of queries and keys are interleaved in some families. */
+export function isInterleaved(family: string, name: string): boolean {
+  return GGUF_FAMILIES[family]?.isInterleaved === true && /^blk\.\d+\.attn_[qk]\.(?:weight|bias)$/.test(name);
+}
+
+/** What is added to the values of a tensor, to get those of Hugging Face. */
+export function shiftOf(family: string, name: string): number {
+  return /norm\.weight$/.test(name) ? (GGUF_FAMILIES[family]?.normShift ?? 0) : 0;
 }

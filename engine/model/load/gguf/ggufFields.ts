@@ -70,7 +70,18 @@ export class GgufFields {
     return this.#list(key, 'number', 'numbers') as readonly number[] | undefined;
   }
 
-  #list(key: string, type: 'string' | 'number', what: string): readonly (string | number)[] | undefined {
+  /** Undefined if the key is missing, or holds no list. */
+  flags(key: string): readonly boolean[] | undefined {
+    return Array.isArray(this.#metadata.get(key))
+      ? (this.#list(key, 'boolean', 'truth values') as readonly boolean[])
+      : undefined;
+  }
+
+  #list(
+    key: string,
+    type: 'string' | 'number' | 'boolean',
+    what: string,
+  ): readonly (string | number | boolean)[] | undefined {
     const value = this.#metadata.get(key);
     if (value === undefined) return undefined;
     // All entries have one type.

@@ -39,7 +39,7 @@ const NUMBER_BYTES: Readonly<Record<number, number>> = {
 const TEXT = 8;
 const ARRAY = 9;
 
-export type MetaValue = number | boolean | string | readonly number[] | readonly string[];
+export type MetaValue = number | boolean | string | readonly number[] | readonly boolean[] | readonly string[];
 export type Metadata = ReadonlyMap<string, MetaValue>;
 
 export interface GgufHeader {

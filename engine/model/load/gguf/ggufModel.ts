@@ -10,7 +10,16 @@ import { oneLine } from '../../../protocol/oneLine.ts';
 import { invalid, inHubCache, ModelFolder, type OpenFile, parseJsonObject } from '../modelFolder.ts';
 import { type TensorInfo, toFloat32 } from '../safetensors.ts';
 import { type OwnedTensor, readExactly, type TensorFiles } from '../tensorFiles.ts';
-import { ggufConfig, isInterleaved, nameInFile, ROPE_FACTORS, tensorName } from './ggufConfig.ts';
+import {
+  FACTOR_TENSORS,
+  ggufConfig,
+  isInterleaved,
+  nameInFile,
+  type RopeFactors,
+  shiftOf,
+  tensorName,
+} from './ggufConfig.ts';
+import { SHAPE_LISTS } from './ggufFamilies.ts';
 import { GgufFields } from './ggufFields.ts';
 import { type GgufHeader, type Metadata, readGgufHeader } from './ggufHeader.ts';
 import { ggufTokenizer, TOKENIZER_LISTS } from './ggufTokenizer.ts';
@@ -18,6 +27,7 @@ import { ownWords } from './ownWords.ts';
 
 const MAX_ROPE_FACTORS = 4096;
 const NO_LISTS: ReadonlySet<string> = new Set();
+const LISTS: ReadonlySet<string> = new Set([...TOKENIZER_LISTS, ...SHAPE_LISTS]);
 
 /** A file whose header has been read. */
 interface Part {
@@ -39,7 +49,8 @@ export class GgufModel {
   readonly #parts: readonly Part[];
   readonly #texts: ReadonlyMap<string, string>;
   readonly #headSize: number;
-  readonly #family: unknown;
+  /** As the file names it. */
+  readonly #family: string;
   readonly #manifest: string;
 
   /**
@@ -50,17 +61,19 @@ export class GgufModel {
     const { folder, names } = await locate(file);
     const parts: Part[] = [];
     let metadata: Metadata = new Map();
-    let ropeFactors: Float32Array | null = null;
+    const ropeFactors = new Map<string, Float32Array>();
     for (const [i, name] of names.entries()) {
       const open = await folder.openFile(name);
       if (open === null) throw invalid(`${name.slice(0, 200)} is missing, a part of the model: download it.`);
       try {
-        const header = await readGgufHeader(open, i === 0 ? TOKENIZER_LISTS : NO_LISTS);
+        const header = await readGgufHeader(open, i === 0 ? LISTS : NO_LISTS);
         const { tensors, digest } = header;
         parts.push({ name, size: open.size, mtimeMs: open.mtimeMs, digest, tensors });
         if (i === 0) metadata = header.metadata;
-        const factors = tensors.get(ROPE_FACTORS);
-        if (factors) ropeFactors = await readFactors(open, factors);
+        for (const name of FACTOR_TENSORS) {
+          const factors = tensors.get(name);
+          if (factors) ropeFactors.set(name, await readFactors(open, factors));
+        }
       } finally {
         await open.handle.close();
       }
@@ -73,7 +86,7 @@ export class GgufModel {
     folder: ModelFolder,
     parts: readonly Part[],
     fields: GgufFields,
-    ropeFactors: Float32Array | null,
+    ropeFactors: RopeFactors,
   ) {
     const count = fields.count('split.count', { least: 0, fallback: 0 }) || 1;
     if (count !== parts.length) {
@@ -90,9 +103,9 @@ export class GgufModel {
     this.#folder = folder;
     this.#parts = parts;
     this.#headSize = config.head_dim as number;
-    this.#family = config.model_type;
+    this.#family = fields.text('general.architecture')!;
     this.#manifest = ggufManifest(fields.file);
-    this.said = ownWords(fields.file, String(config.model_type), this.#manifest);
+    this.said = ownWords(fields.file, this.#family, this.#manifest);
     this.#texts = new Map(
       Object.entries({
         'config.json': config,
@@ -128,20 +141,32 @@ export class GgufModel {
         files.push({ file, header: digest });
         if (file.size !== size || file.mtimeMs !== mtimeMs) throw invalid(`${name} changed while it was read.`);
         for (const info of stored.values()) {
-          const known = tensorName(name, info.name);
+          const known = tensorName(name, this.#family, info.name);
           if (known === null) continue;
           if (tensors.has(known))
             throw invalid(
               `${name}: tensor ${JSON.stringify(info.name)} is in another part, too: download the files again.`,
             );
-          tensors.set(known, { file, info, ...(isInterleaved(this.#family, info.name) ? { order: pairs } : {}) });
+          const shift = shiftOf(this.#family, info.name);
+          tensors.set(known, {
+            file,
+            info,
+            ...(isInterleaved(this.#family, info.name) ? { order: pairs } : {}),
+            ...(shift === 0 ? {} : { shift }),
+          });
         }
       }
     } catch (error) {
       for (const { file } of files) await file.handle.close();
       throw error;
     }
-    return { files, tensors, index: this.#parts[0]!.name, config: 'its metadata', nameInFile };
+    return {
+      files,
+      tensors,
+      index: this.#parts[0]!.name,
+      config: 'its metadata',
+      nameInFile: (name) => nameInFile(this.#family, name),
+    };
   }
 }
 
@@ -163,10 +188,10 @@ function nameOf(file: string, fields: GgufFields): string {
 async function readFactors(file: OpenFile, info: TensorInfo): Promise<Float32Array> {
   const bytes = info.end - info.start;
   if (info.dtype !== 'F32' || bytes > 4 * MAX_ROPE_FACTORS)
-    throw invalid(`${file.name}: tensor "${ROPE_FACTORS}" is no list of at most ${MAX_ROPE_FACTORS} numbers in F32.`);
+    throw invalid(`${file.name}: tensor "${info.name}" is no list of at most ${MAX_ROPE_FACTORS} numbers in F32.`);
   const raw = new Uint8Array(bytes);
   await readExactly(file, raw, info.start);
   const factors = new Float32Array(bytes / 4);
-  if (!toFloat32(raw, 'F32', factors)) throw invalid(`${file.name}: tensor "${ROPE_FACTORS}" holds NaN or infinity.`);
+  if (!toFloat32(raw, 'F32', factors)) throw invalid(`${file.name}: tensor "${info.name}" holds NaN or infinity.`);
   return factors;
 }

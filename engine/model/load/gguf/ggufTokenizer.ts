@@ -92,6 +92,7 @@ const SPLITTINGS: ReadonlyMap<string, Splitting> = new Map([
       addBos: false,
     },
   ],
+  ['dbrx', { normalizer: null, steps: [gpt4('\\p{N}{1,3}'), byteLevel(false)], ignoreMerges: false, addBos: false }],
   ['starcoder', GPT2_WITH_DIGITS],
   ['refact', GPT2_WITH_DIGITS],
   ['smollm', GPT2_WITH_DIGITS],
