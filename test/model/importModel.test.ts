@@ -308,8 +308,8 @@ describe('8-bit weights', () => {
           expect(a.biased).toEqual([0, 1]);
         }
       }
-      const { files: _, name: __, config: ___, ...inspected } = await inspectModel(int8);
-      expect(inspected).toEqual((({ files, name, config, ...rest }) => rest)(await inspectModel(float)));
+      const { files: _, name: __, config: ___, format: ____, ...inspected } = await inspectModel(int8);
+      expect(inspected).toEqual((({ files, name, config, format, ...rest }) => rest)(await inspectModel(float)));
     },
   );
 
@@ -684,6 +684,26 @@ describe('cache folder', () => {
     edit();
     const fourth = await importModel(options(cacheDir, dir));
     expect(keys()).toEqual([float.key, elsewhere.key, fourth.key].sort());
+  });
+
+  test('a new import removes those of models that were deleted, but not of a folder that is missing as a whole', async () => {
+    const cacheDir = fresh();
+    const copy = (...parts: string[]) => {
+      const dir = path.join(fresh(), ...parts);
+      cpSync(GOOD, dir, { recursive: true });
+      return dir;
+    };
+    const [deleted, away, stays] = [copy('deleted'), copy('disk', 'away'), copy('stays')];
+    const keys = [];
+    for (const dir of [deleted, away, stays]) {
+      writeFileSync(path.join(dir, 'generation_config.json'), '{}'.padEnd(3 + keys.length));
+      keys.push((await importModel(options(cacheDir, dir))).key);
+    }
+    expect(readdirSync(cacheDir).sort()).toEqual([...keys].sort());
+    rmSync(deleted, { recursive: true });
+    rmSync(path.dirname(away), { recursive: true });
+    const last = await importModel(options(cacheDir));
+    expect(readdirSync(cacheDir).sort()).toEqual([keys[1], keys[2], last.key].sort());
   });
 
   test('imports for the native kernels and for onnxruntime replace each other once nothing uses them', async () => {

@@ -3,6 +3,7 @@
  * nothing of the model.
  */
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { open, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { kvBytesPerToken } from '../../kv/kvRows.ts';
@@ -143,6 +144,11 @@ function replaces(form: ProductForm, older: unknown): boolean {
   return form === 'native' || older === 'native' || (form === 'narrow') === (older === 'narrow');
 }
 
+/** Whether a model is not there any more. A disk that is not mounted has no folder of it either. */
+function isDeleted(source: unknown): boolean {
+  return typeof source === 'string' && !existsSync(source) && existsSync(path.dirname(source));
+}
+
 /** Fills the folder of a cache entry. Returns the hash of the tensors. */
 async function build(
   dir: string,
@@ -224,7 +230,9 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
     await removeEntries(
       cacheDir,
       key,
-      (older) => older.source === source && older.precision === precision && replaces(products, older.products),
+      (older) =>
+        (older.source === source && older.precision === precision && replaces(products, older.products)) ||
+        isDeleted(older.source),
     );
     const { contentHash, tied, biased } = entry.value;
     const plan = planWeights(model.config, precision, tied, products, biased);
