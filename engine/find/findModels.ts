@@ -13,8 +13,6 @@ import { isDenied, isFolder, Look, lookAt, pieces } from './look.ts';
 import { inOllama } from './ollama.ts';
 import { placesOf } from './places.ts';
 
-const MAX_MODELS = 200;
-
 /**
  * `folders` are those of kvasir.modelFolders: each is a model, or holds models one level deep. GGUF files may be one
  * level deeper.
@@ -34,8 +32,7 @@ export async function findModels(folders: readonly string[], machine: Machine): 
     isCut ||= look.isCut;
     if (look.denied !== undefined) denied.push({ ...place, folder: look.denied });
   }
-  const models = await once(all);
-  return { models: models.slice(0, MAX_MODELS), places, denied, isCut: isCut || models.length > MAX_MODELS };
+  return { models: await once(all), places, denied, isCut };
 }
 
 async function inPlace({ source, folder }: Place, look: Look): Promise<FoundModel[]> {

@@ -31,7 +31,7 @@ export interface Found {
   places: Place[];
   /** Folders that this user must not read. */
   denied: Place[];
-  /** There are more models than are listed. */
+  /** A limit has left something out. */
   isCut: boolean;
 }
 

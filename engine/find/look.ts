@@ -36,13 +36,16 @@ export class Look {
 
   /** Sorted, without hidden ones. */
   async names(folder: string): Promise<string[]> {
-    if (++this.#numFolders > MAX_FOLDERS) {
+    if (this.#numFolders >= MAX_FOLDERS) {
       this.#isCut = true;
       return [];
     }
     const names: string[] = [];
     try {
-      for await (const { name } of await opendir(folder)) {
+      const entries = await opendir(folder);
+      // A file in place of a folder does not count.
+      this.#numFolders++;
+      for await (const { name } of entries) {
         if (++this.#numNames > MAX_NAMES) {
           this.#isCut = true;
           break;

@@ -27,6 +27,9 @@ export interface Candidate {
   reason?: string;
 }
 
+/** The engine inspects one after another. */
+const MAX_LISTED = 200;
+
 /** What is known without a search. */
 export function builtInCandidate(modelDir: string, { model }: Pick<Config, 'model'>): Candidate {
   return { modelDir, name: vscode.l10n.t('built-in model'), aliases: [], bytes: 0, setting: '', current: !model };
@@ -39,10 +42,12 @@ export async function findCandidates({
 }: Pick<Config, 'model' | 'modelFolders'>): Promise<{ candidates: Candidate[]; isCut: boolean }> {
   const found = await findModels(modelFolders, thisMachine());
   const current = model ? inUse(model, found) : undefined;
-  const candidates = found.models.map((each) => candidateOf(each, each === current));
+  const listed = found.models.filter((each, i) => i < MAX_LISTED || each === current);
+  const candidates = listed.map((each) => candidateOf(each, each === current));
   // The model in use is always listed, wherever it is and even if it cannot run any more.
   if (model && !current) candidates.unshift(unlisted(model, found));
-  return { candidates: [...candidates, ...found.denied.map(deniedPlace)], isCut: found.isCut };
+  const isCut = found.isCut || listed.length < found.models.length;
+  return { candidates: [...candidates, ...found.denied.map(deniedPlace)], isCut };
 }
 
 function inUse(setting: string, { models }: Found): FoundModel | undefined {
