@@ -1,6 +1,7 @@
 /**
  * The prefill lane of the step graph: causal attention of the next tokens of a prompt, in float32 over the scratch,
- * which holds the rows before them. Does not fill the scratch.
+ * which holds the rows before them. A window counts rows there, not positions: after pruning it reaches further back.
+ * Does not fill the scratch.
  */
 import { type CodedRows, type GraphOps, MS } from './graphOps.ts';
 import { DataType } from './onnxWriter.ts';

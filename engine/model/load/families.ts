@@ -14,6 +14,7 @@ export type Architecture =
   | 'phi3'
   | 'starcoder2'
   | 'olmo2'
+  | 'gemma'
   | 'gemma2'
   | 'gemma3_text';
 
@@ -21,10 +22,11 @@ export interface Family {
   /** Norms subtract the mean and have a bias, and the feed-forward layers are c_fc, a GELU and c_proj. */
   readonly isGpt?: boolean;
   /**
-   * As in Gemma: norms multiply by 1 + weight, the embedding is multiplied by the root of its size, gates are a GELU,
-   * named by hidden_activation, and query_pre_attn_scalar scales the scores.
+   * As in Gemma: norms multiply by 1 + weight, the embedding is multiplied by the root of its size, gates are a GELU.
    */
   readonly isGemma?: boolean;
+  /** query_pre_attn_scalar if it is missing, and the activation is named by hidden_activation. Default: neither. */
+  readonly queryScalar?: number;
   /** Of missing keys. Default: they must be there. */
   readonly sizes?: Readonly<Record<string, number>>;
   /** attn_logit_softcapping and final_logit_softcapping of missing keys; null is none. Undefined: they do not count. */
@@ -176,8 +178,20 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
     qkNorm: 'whole',
     norms: 'after',
   },
+  gemma: {
+    isGemma: true,
+    context: 8192,
+    normEps: 1e-6,
+    theta: 10_000,
+    tied: true,
+    kvHeads: 16,
+    headSize: 256,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+  },
   gemma2: {
     isGemma: true,
+    queryScalar: 256,
     context: 8192,
     normEps: 1e-6,
     theta: 10_000,
@@ -193,6 +207,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
   },
   gemma3_text: {
     isGemma: true,
+    queryScalar: 256,
     sizes: {
       vocab_size: 262_208,
       hidden_size: 2304,

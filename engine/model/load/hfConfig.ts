@@ -118,9 +118,11 @@ function architectureOf(config: Json): Architecture {
 }
 
 /** @throws RequestError for another activation than the one of the family */
-function checkActivation(config: Json, { isGpt, isGemma }: Family): void {
+function checkActivation(config: Json, { isGpt, isGemma, queryScalar }: Family): void {
   const [known, ...others] = isGpt || isGemma ? ['gelu_pytorch_tanh', 'gelu_new'] : ['silu', 'swish'];
-  const field = isGemma ? 'hidden_activation' : 'hidden_act';
+  const field = queryScalar === undefined ? 'hidden_act' : 'hidden_activation';
+  // The first files of Gemma say gelu, but mean the approximation.
+  if (isGemma && field === 'hidden_act') others.push('gelu');
   const activation = config[field] ?? known;
   if (![known, ...others].includes(activation as string))
     throw unsupported(`${FILE}: ${field} is ${show(activation)}; only ${known} is supported.`);
@@ -158,8 +160,11 @@ function biasOf(config: Json, { qkvBias }: Family): boolean {
 
 /** Without factors only the size of a head counts. */
 function factorsOf(config: Json, architecture: Architecture, headSize: number, hiddenSize: number): Factors {
-  if (FAMILIES[architecture].isGemma) {
-    const scalar = number(config, 'query_pre_attn_scalar', { least: 1e-6, most: 1e6, fallback: 256 });
+  const { isGemma, queryScalar }: Family = FAMILIES[architecture];
+  if (isGemma) {
+    const key = 'query_pre_attn_scalar';
+    const scalar =
+      queryScalar === undefined ? headSize : number(config, key, { least: 1e-6, most: 1e6, fallback: queryScalar });
     return { embedding: Math.sqrt(hiddenSize), scores: 1 / Math.sqrt(scalar), residual: 1, logits: 1 };
   }
   if (architecture !== 'granite') return { embedding: 1, scores: 1 / Math.sqrt(headSize), residual: 1, logits: 1 };

@@ -149,6 +149,7 @@ export const GGUF_FAMILIES: Readonly<Record<string, GgufFamily>> = {
       return attentionBias(shape);
     },
   },
+  gemma: { normShift: -1, fields: attentionBias },
   gemma2: {
     parts: { ...NORMS_AFTER, ffn_norm: 'pre_feedforward_layernorm' },
     normShift: -1,

@@ -86,6 +86,17 @@ test('what config.json of Gemma 3 leaves out is as in transformers', () => {
   });
 });
 
+test('the first Gemma means another GELU than it says, and divides scores by the root of the head size', () => {
+  const first = { ...gemma, model_type: 'gemma', vocab_size: 96, hidden_act: 'gelu' };
+  expect(parseConfig(first)).toMatchObject({
+    gate: 'gelu',
+    norms: 'before',
+    factors: { scores: 1 / 4 },
+    sliding: null,
+  });
+  expect(refusal(() => parseConfig({ ...first, hidden_act: 'silu' })).message).toContain('hidden_act is "silu"');
+});
+
 test.each<[string, Record<string, unknown>]>([
   ['hidden_activation', { hidden_activation: 'gelu' }],
   ['use_bidirectional_attention', { use_bidirectional_attention: true }],

@@ -3,6 +3,17 @@ import { expect, test } from 'vitest';
 import { newKvRows } from '../../../../engine/kv/kvRows.ts';
 import { RopeTable, shiftKeys } from '../../../../engine/model/runtime/rope.ts';
 
+test('keys of layers with their own rope move by it', () => {
+  const shape = { numLayers: 2, kvHeads: 1, headSize: 2, kv: 'float32', runnerBytes: 0 } as const;
+  const rows = newKvRows(shape, 1);
+  rows.keys.set([1, 0, 1, 0]);
+  const local = { type: 'linear', theta: 100, factor: 4 } as const;
+  const rope = new RopeTable({ type: 'default', theta: 100 }, 2, { tokens: 8, layers: [1], rope: local });
+  shiftKeys(rows, shape, rope, -2);
+  const expected = [Math.cos(2), -Math.sin(2), Math.cos(0.5), -Math.sin(0.5)];
+  for (const [i, value] of expected.entries()) expect(rows.keys[i]).toBeCloseTo(value, 5);
+});
+
 test('numbers and layers without rope stay as they are when keys move', () => {
   const shape = { numLayers: 2, kvHeads: 1, headSize: 8, kv: 'float32', runnerBytes: 0 } as const;
   const rows = newKvRows(shape, 1);
