@@ -139,9 +139,11 @@ ownEditorSuite('download', { 'src/inventory.ts': INVENTORY }, (editor) => {
     await expect.poll(() => toast('Downloading').innerText(), { timeout: PATIENCE }).toMatch(/MB\/s/);
     await button('Cancel').click();
     await toast('Downloading').waitFor({ state: 'hidden' });
-    const blobs = readdirSync(path.join(cache, 'models--kvasir-test--third/blobs'));
-    expect(blobs.filter((name) => name.endsWith('.incomplete'))).toHaveLength(1);
-    expect(blobs.filter((name) => name.endsWith('.lock'))).toEqual([]);
+    const blobs = (ending: string) =>
+      readdirSync(path.join(cache, 'models--kvasir-test--third/blobs')).filter((name) => name.endsWith(ending));
+    expect(blobs('.incomplete')).toHaveLength(1);
+    // The notification is gone before the file is.
+    await expect.poll(() => blobs('.lock'), { timeout: PATIENCE }).toEqual([]);
   });
 
   test('a gated repository asks for an access token, which only the hub gets', async () => {

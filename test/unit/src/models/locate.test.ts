@@ -3,9 +3,12 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { describeModel, readManifest } from '../../../../src/models/locate.ts';
+import { describeModel, locateModel, readManifest } from '../../../../src/models/locate.ts';
 
-vi.mock('../../../../src/vscode.ts', () => ({ env: { language: 'en' } }));
+vi.mock('../../../../src/vscode.ts', async () => ({
+  env: { language: 'en' },
+  l10n: { t: (await import('../../../../engine/protocol/translate.ts')).english },
+}));
 
 let dir: string;
 beforeAll(() => {
@@ -26,4 +29,19 @@ test('a folder has kvasir.json in it, a GGUF file its own beside it, and parts t
   expect(names).toEqual(['folder', 'one', 'b', 'parts', 'blob']);
   expect(describeModel({ modelDir: path.join(dir, 'a.gguf') }).note).toBe('mine');
   expect(readManifest(path.join(dir, 'missing.gguf'))).toEqual({});
+});
+
+test('the setting is a path or a name; a name is shown as it is found, and an unknown one names the setting', async () => {
+  const file = path.join(dir, 'kvasir-named-model-q8_0.gguf');
+  writeFileSync(file, 'GGUF');
+  const locate = (model: string) => locateModel({ model, modelFolders: [dir] }, '/extension');
+  expect(await locate('')).toEqual({ modelDir: path.join('/extension', 'model'), builtIn: true });
+  expect(await locate(file)).toEqual({ modelDir: file, builtIn: false });
+  const named = await locate('kvasir-named-model-q8_0');
+  expect(named).toEqual({ modelDir: file, builtIn: false, name: 'kvasir-named-model-q8_0' });
+  expect(describeModel({ modelDir: '/blobs/sha256-12', name: 'qwen:1b' }).name).toBe('qwen:1b');
+  await expect(locate('kvasir-unknown:1b')).rejects.toThrow(
+    /^kvasir\.model: No model on this machine is called kvasir-unknown:1b\. Looked through: your folders \(/,
+  );
+  await expect(locate(`${file}.gone`)).rejects.toThrow('The setting kvasir.model does not name a folder or a file');
 });

@@ -124,6 +124,13 @@ test('a failed model gives one message, whose button restores the former model',
   expect(world.model).toBe('/models/good');
 });
 
+test('a former model that was named is offered by its name', async () => {
+  world.model = 'qwen2.5-coder:1.5b';
+  const { settings, host } = setUp(() => 'no');
+  await useModel('/models/bad', 'Bad', host, settings);
+  expect(world.offered).toEqual(['Back to qwen2.5-coder:1.5b']);
+});
+
 test('without the click the setting stays', async () => {
   const { settings, host } = setUp(() => 'no');
   await useModel('/models/bad', 'Bad', host, settings);
