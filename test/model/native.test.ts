@@ -82,10 +82,13 @@ describe.each(Object.entries(SHAPES))('shape %s', (name, shape) => {
     await reference.dispose();
     // 250 slots are a single page whose size is no multiple of a block; 1,024 are four pages.
     for (const name of kernels)
-      for (const numSlots of [250, 1024]) {
-        const runner = await loadNativeRunner(dir, cacheDir, precision, { kernels: name, numSlots, threads: 2 });
+      for (const [numSlots, threads, chunks] of [
+        [250, 1, [7, NUM_TOKENS]],
+        [1024, 2, [1, 13]],
+      ] as const) {
+        const runner = await loadNativeRunner(dir, cacheDir, precision, { kernels: name, numSlots, threads });
         const scattered = inOrder.map((i) => (i * 77 + 5) % numSlots);
-        for (const chunk of name === 'plain' ? [13] : [1, 7, 13, NUM_TOKENS])
+        for (const chunk of name === 'plain' ? [13] : chunks)
           expect(await logitsOf(runner, scattered, chunk), `${name}, ${numSlots} slots, chunk ${chunk}`).toEqual(
             expected,
           );
