@@ -111,6 +111,11 @@ const suites = {
     options: `[--only none,dynamic,static,window] ${THREADS}`,
     run: async (values) => (await import('./strategies/strategiesBench.ts')).strategiesSuite(values),
   },
+  gguf: {
+    what: 'greedy tokens of the GGUF fixtures in float32, compared with llama.cpp (fetches it the first time)',
+    options: '',
+    run: async () => (await import('./peers/llamaIds.ts')).ggufSuite(),
+  },
   peers: {
     what: 'other local engines on the same model (docs/performance.md); before the first run: --setup',
     options: `[--peers NAME,...] ${SHAPE} [--only SCENE,...] ${ROUNDS} ${THREADS} [--add] [--settings JSON] [--setup]`,

@@ -74,7 +74,8 @@ function markInstalled(folder: string, list: string): void {
   copyFileSync(list, path.join(folder, `installed-${path.basename(list)}`));
 }
 
-function installNode(folder: string): void {
+/** @throws Error that says what to do about a failure. */
+export function installNode(folder: string): void {
   const list = path.join(import.meta.dirname, 'package-lock.json');
   if (isInstalled(folder, list)) return;
   mkdirSync(folder, { recursive: true });
