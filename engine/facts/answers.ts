@@ -1,5 +1,5 @@
 /** Answers questions from the facts of one file. Gives no answer that the syntax tree leaves open. */
-import { lineNumbersOf } from '../text/syntax/occurrences.ts';
+import { lineNumbersOf, occursIn } from '../text/syntax/occurrences.ts';
 import { commentOf, headComment } from './extract/comments.ts';
 import type { Definition } from './extract/definitions.ts';
 import { callerOf } from './extract/facts.ts';
@@ -48,7 +48,6 @@ export function answerFrom(query: Query, source: Source): string | undefined {
   if (name === '') return intent === 'outline' || intent === 'purpose' ? outlineAnswer(query, source) : undefined;
   return intent === 'where' || intent === 'changes' ? whereAnswer(query, source) : undefined;
 }
-
 /** Without what is not part of it in all languages: `$total`, `*rest`, `count?`. */
 const bareOf = (name: string): string => name.replace(/^(?:\$|\.\.\.|\*+)|\?$/g, '');
 
@@ -95,11 +94,12 @@ function whereAnswer(query: Query, source: Source): string | undefined {
 const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
 /** The written declaration. For a class, that of its constructor. */
-function signatureOf(one: Definition, source: Source, about: string): string | undefined {
+function signatureOf(one: Definition, source: Source, about: string, query: Query): string | undefined {
   const constructors = source.facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
   const { head, broken, line } = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
   if (!head || broken || (source.facts.broken && one.kind === 'class')) return undefined;
   const code = oneLine(source.document.lf.slice(head.from, head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
+  if (query.parameter !== undefined && !occursIn(code, query.parameter)) return undefined;
   return source.say('signature', about, [{ lines: [line], detail: quoted(code) }]);
 }
 

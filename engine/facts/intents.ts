@@ -49,7 +49,7 @@ export type Intent = keyof typeof INTENTS;
 export const WORDS: Readonly<Record<string, InBoth>> = {
   WHO: { en: '(?:who|functions?|methods?|code|lines?)', pt: '(?:quem|funções|função|métodos?|código|linhas?)' },
   WHERE: { en: '(?:where|lines?)', pt: '(?:onde|linhas?)' },
-  ARGUMENTS: { en: '(?:parameters|arguments|signature)', pt: '(?:parâmetros|argumentos|assinatura)' },
+  ARGUMENTS: { en: '(?:parameters|arguments|signature)', pt: '(?:parâmetros|argumentos|assinatura|signature)' },
   BASE: { en: '(?:base class|superclass|parent class)', pt: '(?:classe base|superclasse|classe mãe)' },
   BELONG: { en: '(?:belong|has)', pt: 'pertence' },
   CALL: { en: '(?:calls?|uses?)', pt: '(?:chama|usa)m?' },

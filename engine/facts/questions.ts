@@ -7,6 +7,7 @@ export interface Query {
   name: string;
   /** The class of `name`, as in `Store.flush`. */
   owner?: string | undefined;
+  parameter?: string | undefined;
   /** Limits an outline or members to these kinds, if there are any. */
   kinds?: readonly Kind[];
   /** Limits the query to definitions that begin in this range of the LF text. */
@@ -40,17 +41,17 @@ function pathOf(said: string): { name: string; owner?: string | undefined } {
 
 /** Longer messages are no such questions. */
 const MAX_QUESTION = 120;
+/** What asks for the type or default of a parameter: the signature of the function tells it. */
+const PARAMETER =
+  /^(what is|qual é) (?:the|o) (?:type|default(?: value)?|tipo|valor padrão) (?:of|d[eo]) (?:the |parâmetro )?`?([\w$]+)`?(?: parameter)? (?:in|of|em|de) (?=`?[\w$.]+`?(?:\(\))?$)/i;
 /** In backticks, the name of a key or a heading may have spaces. */
 const MARKED = /^[\p{L}\p{N}_$#][\p{L}\p{N}_$#. -]*$/u;
 /** No word of a language is written like these: `nextId`, `next_id`. */
 const LIKE_CODE = /^[\p{L}\p{N}$]*(?:\p{Ll}\p{Lu}|_)[\p{L}\p{N}_$]*$/u;
-
 /** Part of a question. */
 const TOKEN = /`[^`]+`(?:\(\))?|[^\s,`]+/g;
-
 /** In lower case and without accents. */
 const plain = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
-
 const LANGUAGES: readonly Language[] = ['en', 'pt'];
 
 /** A pattern with its words in capitals replaced. */
@@ -87,10 +88,12 @@ interface Around {
 
 /** The question in a message. Undefined for a message to the model. @param known names, which need no marks */
 export function readQuestion(message: string, around: Around, known: ReadonlySet<string>): Question | undefined {
-  const said = message
+  const written = message
     .trim()
     .replace(/[\s?.!]+$/, '')
     .replace(/['’]s\b/g, ' is');
+  const parameter = PARAMETER.exec(written)?.[2];
+  const said = written.replace(PARAMETER, '$1 signature ');
   // A message with a second sentence, code or a list is no such question.
   if (said.length > MAX_QUESTION || /[\n;:]|```|[.?!]\s/.test(said)) return undefined;
   // In "What does update set?" and "What does get throw?", the names are `update` and `get`.
@@ -102,7 +105,7 @@ export function readQuestion(message: string, around: Around, known: ReadonlySet
   for (const name of isKnown(subject) ? [subject] : ['', ...names])
     for (const language of LANGUAGES) {
       const question = readIn(language, said, name, around);
-      if (question) return question;
+      if (question) return { ...question, query: { ...question.query, parameter } };
     }
   return undefined;
 }

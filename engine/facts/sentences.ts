@@ -73,7 +73,6 @@ const MAX_LINES = 20;
 /** So many places are shown with their code. Longer code is cut. */
 const MAX_PLACES = 3;
 const MAX_CODE = 200;
-
 /** Writes a name or code in backticks, more of them than it contains. */
 export function quoted(code: string): string {
   const marks = '`'.repeat(1 + Math.max(0, ...(code.match(/`+/g) ?? []).map(({ length }) => length)));
@@ -89,11 +88,9 @@ export function joined(parts: readonly (string | undefined)[]): string | undefin
   const all = [...new Set(parts)].filter((part) => part !== undefined);
   return all.length > 0 ? all.join(all.some((part) => part.includes('\n')) ? '\n\n' : ' ') : undefined;
 }
-
 /** The name with its owner. If brackets are missing, a method may seem to belong to another class. */
 export const fullName = ({ name, owner }: Definition, { facts }: Source): string =>
   quoted(owner === undefined || facts.broken ? name : `${owner}.${name}`);
-
 export const asItem = ({ name, line }: { name: string; line: number }): Item => ({ text: quoted(name), lines: [line] });
 
 /** One file with what it defines, and the sentences about it. */

@@ -56,6 +56,8 @@ describe('each intent', () => {
     ['Where does Money come from?', '`Money` is imported from `./money` (line 3).'],
     ['What parameters does format take?', FORMAT],
     ['What are the parameters of format()?', FORMAT],
+    ['What is the type of `cents` in `format`?', FORMAT],
+    ['What is the default value of cents in format?', FORMAT],
     ['What does format return?', RETURNS],
     ['What is the return type of Basket.add?', '`Basket.add` returns `void` (line 10).'],
     ['Where is the total defined?', '`Basket.total` is defined on line 11: `get total(): number { return 1; }`.'],
@@ -110,6 +112,10 @@ describe('each intent', () => {
       'Quais são os parâmetros de format()?',
       'A assinatura de `format` está na linha 13: `function format(cents: number)`.',
     ],
+    [
+      'Qual é o tipo de `cents` em `format`?',
+      'A assinatura de `format` está na linha 13: `function format(cents: number)`.',
+    ],
     ['O que format retorna?', "`format` retorna `null` (linha 14), `cents + ' EUR'` (linha 15)."],
     ['O que este arquivo importa?', 'Importações de `src/shop.ts`: `./money` (linha 3).'],
     ['O que este arquivo exporta?', 'Exportações de `src/shop.ts`: `Basket` (linha 6), `format` (linha 13).'],
@@ -137,7 +143,7 @@ describe('each intent', () => {
 const OTHERS = [
   'What does remove() do?',
   'Which functions are exported?',
-  'What is the type of `cents` in `format`?',
+  'What is the type of `gone` in `format`?',
   // A word that is not known and not marked is no name.
   'Where is gone defined?',
   'Does remove exist?',
