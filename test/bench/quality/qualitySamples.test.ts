@@ -296,6 +296,20 @@ function load(file) {
       text.split('\n').findIndex((other) => other.trim() === where.answer.split('here: ')[1]!.slice(1, -1)) + 1;
     expect(where.right(`In line ${line}.`)).toBe(true);
     expect(where.right(`In line ${line}0.`)).toBe(false);
+    const typed = await questions('src/a.ts', 'class A {\n  run(file: string, limit: number = 10) {}\n}\n');
+    const of = (kind: string) => ofKind(typed, kind)[0]!;
+    const signature = (code: string) => `The signature of \`A.run\` is on line 2: \`run(${code})\`.`;
+    expect(of('parameters').right(signature('file: string, limit: number = 10'))).toBe(true);
+    expect(of('parameters').right(signature('file: string'))).toBe(false);
+    expect(of('default').right(signature('file: string, limit: number = 10'))).toBe(true);
+    expect(of('default').right(signature('file: string, limit: number = 9'))).toBe(false);
+    const ofFile = ofKind(typed, 'type').find((one) => one.text.includes('`file`'))!;
+    expect(ofFile.right(signature('file: string'))).toBe(true);
+    expect(ofFile.right(signature('file: number'))).toBe(false);
+    expect(of('owner').right('`A.run` is defined on line 2.')).toBe(true);
+    expect(of('owner').right('`B.run` is defined on line 2.')).toBe(false);
+    const inherited = ' Base classes of `Store`: `Base` (line 6). Inherited members are not listed.';
+    expect(members.right(`Methods of \`Store\`: \`open\`, \`close\`.${inherited}`)).toBe(true);
     expect(namesAll('a and b', ['a', 'b'], () => false)).toBe(true);
     expect(namesAll('abc', ['a'], () => false)).toBe(false);
     for (const answer of ['There is no `x` here.', "It isn't defined in this file.", 'I cannot find `x`.'])

@@ -4,7 +4,15 @@
  * ones helped by the syntax tree, may answer in other words. Pure.
  */
 import type { Node, Tree } from 'web-tree-sitter';
-import { definitionsIn, judged, listed, named, QUESTION_KINDS as READ_OFF, questionsOf } from '../eval/questions.ts';
+import {
+  definitionsIn,
+  judged,
+  listed,
+  named,
+  type Question,
+  QUESTION_KINDS as READ_OFF,
+  questionsOf,
+} from '../eval/questions.ts';
 import { shuffled } from '../eval/holes.ts';
 import { below, type Random } from '../../support/engine/workload.ts';
 
@@ -39,7 +47,8 @@ export function qualityQuestions(
       ...question,
       right: (given) =>
         judged(question, given).right ||
-        (question.kind === 'where' && namesLine(text, question.core.slice(1, -1), given)),
+        (question.kind === 'where' && namesLine(text, question.core.slice(1, -1), given)) ||
+        isInDeclaration(question, given),
     }),
   );
   const all: QualityQuestion[] = [
@@ -104,7 +113,9 @@ function membersOf(tree: Tree, text: string): QualityQuestion[] {
         kind: 'members',
         text: `Which methods does \`${owner}\` have?`,
         answer: `\`${owner}\` has ${listed(names)}.`,
-        right: (given) => namesAll(given, names, (name) => name === owner || mayBe(name)),
+        // The classes that it extends are no methods.
+        right: (given) =>
+          namesAll(given.replace(/ Base classes of [\s\S]*$/, ''), names, (name) => name === owner || mayBe(name)),
       },
     ];
   });
@@ -126,6 +137,28 @@ function missing(
       right: denies,
     },
   ];
+}
+
+/**
+ * Whether an answer quotes the declaration that says it: a signature with the parameters, with the type or with the
+ * default, or a method behind the name of its class.
+ */
+function isInDeclaration({ kind, text, core }: Question, given: string): boolean {
+  const codes = [...given.matchAll(/`([^`]+)`/g)].map(([, code = '']) => code.replace(/\s+/g, ''));
+  const [first = '', second = ''] = [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => name);
+  const wanted = [...core.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name.replace(/\s+/g, ''));
+  if (kind === 'owner') return codes.some((code) => code === `${wanted[0]}.${first}`);
+  const name = kind === 'parameters' ? first : second;
+  const signature = codes.find(
+    (code) => code.includes(`${name}(`) || code.includes(`${name}<`) || code.includes(`${name}=`),
+  );
+  if (signature === undefined) return false;
+  if (kind === 'type') return [':', '?:'].some((mark) => signature.includes(`${first}${mark}${wanted[0]}`));
+  if (kind === 'default') return signature.includes(`=${wanted[0]}`);
+  if (kind !== 'parameters') return false;
+  return wanted.length === 0
+    ? signature.includes('()')
+    : wanted.every((each) => signature.split(/[^\w$]+/).includes(each));
 }
 
 /** Whether an answer gives all names and no others in backticks. `may` allows further names. */
