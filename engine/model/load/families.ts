@@ -51,10 +51,12 @@ export interface Family {
   /**
    * sliding_window if the key is missing; null is none. Undefined: the family has no window. `switched`: only
    * with use_sliding_window, and for the layers that layer_types or max_window_layers name. `windowPattern`: in the
-   * layers that layer_types names, otherwise in all except each so many-th; `key`: of that number.
+   * layers that layer_types names, otherwise in all except each so many-th; `key`: of that number. `namedWindows`: in
+   * the layers that layer_types names, otherwise in all.
    */
   readonly window?: number | null;
   readonly switched?: boolean;
+  readonly namedWindows?: boolean;
   readonly windowPattern?: { readonly every: number; readonly key?: string };
   /** rope_local_base_freq of a missing key: layers with a window have their own rope. Default: they have not. */
   readonly localTheta?: number;
@@ -111,6 +113,7 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
     kvHeads: 8,
     qkvBias: false,
     window: 4096,
+    namedWindows: true,
   },
   ministral3: {
     context: 262_144,

@@ -91,6 +91,8 @@ function textConfig(whole: Json, text: Json): Json {
   const { quantization_config = text.quantization_config, architectures } = whole;
   const result: Json = { ...text, quantization_config, architectures };
   for (const key of ['eos_token_id', 'bos_token_id']) result[key] = whole[key] ?? text[key];
+  // In transformers they make a Ministral of a whole Mistral only.
+  if (text.model_type === 'mistral') delete result.layer_types;
   result.tie_word_embeddings = text.tie_word_embeddings === true ? true : (whole.tie_word_embeddings ?? true);
   return result;
 }
@@ -128,6 +130,17 @@ function checkActivation(config: Json, { isGpt, isGemma, queryScalar }: Family):
     throw unsupported(`${FILE}: ${field} is ${show(activation)}; only ${known} is supported.`);
 }
 
+/** @throws RequestError for a model whose tokens see those after them */
+function checkDirection(config: Json, { isGemma }: Family, whole: Json): void {
+  const wanted = 'only models that read from left to right are supported';
+  if (isGemma && flag(config, 'use_bidirectional_attention', false))
+    throw unsupported(`${FILE}: use_bidirectional_attention is true; ${wanted}.`);
+  // It sees its whole prompt at once.
+  if (whole.model_type === 'paligemma') throw unsupported(`${FILE}: model_type is "paligemma"; ${wanted}.`);
+  const { is_causal: isCausal = true } = config;
+  if (isCausal !== true) throw unsupported(`${FILE}: is_causal is ${show(isCausal)}; ${wanted}.`);
+}
+
 function softcapsOf(config: Json, { softcaps }: Family): ModelConfig['softcaps'] {
   const of = (key: string, usual: number | null | undefined): number | null => {
     const value = config[key] === undefined ? usual : config[key];
@@ -146,10 +159,6 @@ function windowOf(
   contextTokens: number,
   { rope, local = null }: { rope: Rope; local?: Rope | null },
 ): ModelConfig['sliding'] {
-  if (family.isGemma && flag(config, 'use_bidirectional_attention', false))
-    throw unsupported(
-      `${FILE}: use_bidirectional_attention is true; only models that read from left to right are supported.`,
-    );
   const window = slidingWindow(config, family, numLayers, rope.unrotated ?? []);
   return window && (local || window.tokens < contextTokens) ? { ...window, rope: local } : null;
 }
@@ -222,6 +231,7 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
   const unrotated = family.noRopeLayers ? layersWithoutRope(config, numLayers) : [];
   const rope = unrotated.length > 0 ? { ...parsed.rope, unrotated } : parsed.rope;
   checkActivation(config, family);
+  checkDirection(config, family, whole);
 
   const ids = (key: string): number[] =>
     (generation && tokenIds(generation, 'generation_config.json', key, vocabSize)) ??

@@ -127,6 +127,9 @@ export function parseRopes(
     throw unsupported(
       `${FILE}: rope_parameters has ${show(other)}; in this family it must have full_attention and sliding_attention.`,
     );
+  // transformers takes it for the name of a parameter that the default type does not have.
+  if (isObject(scaling) && scaling.type !== undefined && scaling.rope_type === undefined)
+    throw unsupported(`${FILE}: rope_scaling.type is the old name of rope_type, which this family does not read.`);
   const of = (type: string, more: unknown, top: string, theta: number) => {
     const parameters = {
       ...object(given[type], `rope_parameters.${type}`),

@@ -19,7 +19,7 @@ export function slidingWindow(
   numLayers: number,
   unrotated: readonly number[],
 ): Window | null {
-  const { window, switched, windowPattern } = family;
+  const { window, switched, windowPattern, namedWindows } = family;
   const types = layerTypes(config, numLayers);
   if (window === undefined) return null;
   const all = Array.from({ length: numLayers }, (_, l) => l);
@@ -33,14 +33,16 @@ export function slidingWindow(
     return size === null ? null : { tokens: size, layers };
   };
   const wrong = (what: string): Error => unsupported(`${FILE}: ${what}: correct it, or choose another model.`);
+  const ofNamed = (layers: readonly number[]): Window | null => {
+    if (layers.length > 0 && tokens() === null) throw wrong('layers have a sliding window, but sliding_window is null');
+    return of(layers);
+  };
   if (windowPattern) {
     const { every, key } = windowPattern;
     const whole = key === undefined ? every : count(config, key, MAX_WINDOW, every);
-    const layers = named ?? all.filter((l) => (l + 1) % whole !== 0);
-    if (layers.length > 0 && tokens() === null) throw wrong('layers have a sliding window, but sliding_window is null');
-    return of(layers);
+    return ofNamed(named ?? all.filter((l) => (l + 1) % whole !== 0));
   }
-  if (!switched) return of(all);
+  if (!switched) return namedWindows && named ? ofNamed(named) : of(all);
   const used = flag(config, 'use_sliding_window', false);
   const first = number(config, 'max_window_layers', { least: 0, most: MAX_WINDOW, fallback: 28 });
   if (named && named.length > 0 && (!used || tokens() === null))

@@ -50,6 +50,20 @@ test('in Mistral a missing window has 4,096 tokens, and null is none', () => {
   expect(parseConfig({ ...mistral, sliding_window: 8192 }).sliding?.tokens).toBe(8192);
 });
 
+test('in Mistral layer_types name the layers with a window, but not in the text part of another model', () => {
+  const layer_types = ['full_attention', 'sliding_attention'];
+  const mistral = { ...base, model_type: 'mistral', num_key_value_heads: 2, sliding_window: 32, layer_types };
+  expect(parseConfig(mistral).sliding?.layers).toEqual([1]);
+  expect(parseConfig({ ...mistral, layer_types: ['full_attention', 'full_attention'] }).sliding).toBeNull();
+  expect(parseConfig({ model_type: 'mistral3', text_config: mistral }).sliding?.layers).toEqual([0, 1]);
+  expect(refusal(() => parseConfig({ ...mistral, sliding_window: null })).message).toContain('sliding_window is null');
+});
+
+test.each([false, null, 1])('a model whose is_causal is %j is refused by name', (is_causal) => {
+  expect(refusal(() => parseConfig({ ...base, is_causal })).message).toContain(`is_causal is ${is_causal}`);
+  expect(parseConfig({ ...base, is_causal: true }).contextTokens).toBe(512);
+});
+
 const gemma = {
   model_type: 'gemma3_text',
   hidden_size: 96,
@@ -109,6 +123,7 @@ test.each<[string, Record<string, unknown>]>([
   ['rope_parameters.sliding_attention', { rope_parameters: { sliding_attention: 1 } }],
   ['rope_local_base_freq', { rope_local_base_freq: 0 }],
   ['rope_scaling', { rope_scaling: 'linear' }],
+  ['rope_scaling.type', { rope_scaling: { type: 'linear', factor: 2 } }],
   ['rope_type', { rope_scaling: { rope_type: 'other', factor: 2 } }],
 ])('Gemma 3 with another %s is refused by name', (field, change) => {
   expect(refusal(() => parseConfig({ ...gemma, ...change })).message).toContain(field);
@@ -128,6 +143,7 @@ test('of a model for text and images the text part is read', () => {
   expect(
     refusal(() => parseConfig({ ...whole, text_config: { ...text, model_type: 'gemma3n_text' } })).message,
   ).toMatch(/^config\.json: model_type is "gemma3n_text"/);
+  expect(refusal(() => parseConfig({ ...whole, model_type: 'paligemma' })).message).toContain('"paligemma"');
   expect(parseConfig(base).isText).toBe(false);
 });
 
