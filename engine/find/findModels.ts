@@ -6,10 +6,11 @@ import { createHash } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import type { Machine } from '../download/hubCache.ts';
+import { oneLine } from '../protocol/oneLine.ts';
 import { described, ggufFiles, modelsBelow, modelsIn } from './folders.ts';
 import type { Found, FoundModel, Place } from './found.ts';
 import { inHub } from './hub.ts';
-import { isDenied, isFolder, Look, lookAt, pieces } from './look.ts';
+import { isDenied, Look, lookAt, pieces } from './look.ts';
 import { inOllama } from './ollama.ts';
 import { placesOf } from './places.ts';
 
@@ -24,8 +25,10 @@ export async function findModels(folders: readonly string[], machine: Machine): 
   for (const place of await placesOf(folders, machine)) {
     const id = (await lookAt(place.folder))?.id;
     if (id === undefined && (await isDenied(place.folder))) denied.push(place);
-    if (id === undefined || (seen.has(id) && place.source !== 'folder')) continue;
-    seen.add(id);
+    // A folder of the user's is read in another way than that of a tool.
+    const key = `${place.source} ${id}`;
+    if (id === undefined || seen.has(key)) continue;
+    seen.add(key);
     places.push(place);
     const look = new Look();
     all.push(...(await inPlace(place, look)));
@@ -56,49 +59,60 @@ async function inLmStudio(folder: string, look: Look): Promise<FoundModel[]> {
   for (const publisher of await look.names(folder))
     for (const repository of await look.names(path.join(folder, publisher)))
       for (const modelDir of await modelsIn(path.join(folder, publisher, repository), look))
-        found.push(await described(modelDir, 'lmStudio', look, `${publisher}/${repository}`));
+        found.push(await described(modelDir, 'lmStudio', look, oneLine(`${publisher}/${repository}`)));
   return found;
+}
+
+interface Group {
+  kept: FoundModel;
+  /** All names and paths. */
+  names: Set<string>;
 }
 
 /** Each model once, under its shortest name. The others become aliases. */
 async function once(all: readonly FoundModel[]): Promise<FoundModel[]> {
-  const found: FoundModel[] = [];
-  const places = new Map<string, number>();
+  const groups: Group[] = [];
+  const byKey = new Map<string, Group>();
   const perSize = new Map<number, number>();
   for (const { bytes } of all) perSize.set(bytes, (perSize.get(bytes) ?? 0) + 1);
   for (const model of all) {
-    if (model.fault !== undefined) {
-      found.push(model);
-      continue;
-    }
-    const keys = await keysOf(model, perSize.get(model.bytes)! > 1);
-    const at = keys.map((key) => places.get(key)).find((place) => place !== undefined);
-    if (at === undefined) found.push(model);
-    else found[at] = merged(found[at]!, model);
-    for (const key of keys) places.set(key, at ?? found.length - 1);
+    const keys = model.fault === undefined ? await keysOf(model, perSize.get(model.bytes)! > 1) : [];
+    const known = keys.map((key) => byKey.get(key)).find((each) => each !== undefined);
+    const group = known ?? { kept: model, names: new Set() };
+    if (known === undefined) groups.push(group);
+    for (const name of [model.name, ...model.aliases, model.modelDir]) group.names.add(name);
+    if (model.name.length < group.kept.name.length) group.kept = model;
+    for (const key of keys) byKey.set(key, group);
   }
-  return found;
+  return groups.map(({ kept, names }) => ({
+    ...kept,
+    aliases: [...names].filter((name) => name !== kept.name && name !== kept.modelDir),
+  }));
 }
 
-function merged(first: FoundModel, second: FoundModel): FoundModel {
-  const [kept, other] = second.name.length < first.name.length ? [second, first] : [first, second];
-  const aliases = new Set([...kept.aliases, other.name, ...other.aliases, other.modelDir]);
-  for (const own of [kept.name, kept.modelDir]) aliases.delete(own);
-  return { ...kept, aliases: [...aliases] };
-}
+const MAX_SAMPLES = 64;
+const SAMPLE_BYTES = 4096;
 
-const SAMPLE_BYTES = 16_384;
-
-/** Equal for the same file or folder, for blobs of one hash, and for GGUF files that agree in size and samples. */
+/**
+ * Equal for the same file or folder, for blobs of one hash, and for GGUF files that agree in size and samples. Of a
+ * model in parts, the others may be missing beside one copy of the first part.
+ */
 async function keysOf({ modelDir, bytes }: FoundModel, isSizeShared: boolean): Promise<string[]> {
-  const keys = [(await lookAt(modelDir))?.id ?? modelDir];
-  if (await isFolder(modelDir)) return keys;
+  const found = await lookAt(modelDir);
+  const keys = [`${bytes} ${found?.id ?? modelDir}`];
+  if (found?.isFile !== true) return keys;
   const name = path.basename(await realpath(modelDir).catch(() => modelDir));
   const hash = /^(?:sha256-)?([0-9a-f]{64})$/.exec(name)?.[1];
-  if (hash !== undefined) keys.push(hash);
+  if (hash !== undefined) keys.push(`${bytes} ${hash}`);
   // Parts of one model have one size, and one header.
-  if (!isSizeShared || (await lookAt(modelDir))?.bytes !== bytes) return keys;
-  const sample = await pieces(modelDir, [0, Math.floor(bytes / 2), Math.max(0, bytes - SAMPLE_BYTES)], SAMPLE_BYTES);
+  if (!isSizeShared || found.bytes !== bytes) return keys;
+  const sample = await pieces(modelDir, samplePlaces(bytes), SAMPLE_BYTES);
   if (sample !== null && sample.length > 0) keys.push(`${bytes} ${createHash('sha256').update(sample).digest('hex')}`);
   return keys;
+}
+
+/** Evenly over the file, or all of a small one. Models that were made of each other differ in some tensors only. */
+function samplePlaces(bytes: number): number[] {
+  const step = Math.max(SAMPLE_BYTES, Math.floor((bytes - SAMPLE_BYTES) / (MAX_SAMPLES - 1)));
+  return Array.from({ length: Math.min(MAX_SAMPLES, Math.ceil(bytes / step)) }, (_, i) => i * step);
 }

@@ -15,35 +15,39 @@ export async function modelsBelow(
   look: Look,
   within: (folder: string, look: Look) => Promise<string[]>,
 ): Promise<string[]> {
-  const found = await modelsIn(folder, look);
+  const names = await look.names(folder);
+  const found = await modelsOf(folder, names);
   if (found[0] === folder) return found;
-  for (const name of await look.names(folder)) {
+  for (const name of names) {
     if (ggufName(name)) continue;
     found.push(...(await within(path.join(folder, name), look)));
   }
   return found;
 }
 
-/** The folder itself if it is a model, or else its GGUF files. A repository of GGUF files may have a config.json, too. */
+/** The folder itself if it is a model, or else its GGUF files. */
 export async function modelsIn(folder: string, look: Look): Promise<string[]> {
-  const names = await look.names(folder);
+  return modelsOf(folder, await look.names(folder));
+}
+
+/** A repository of GGUF files may have a config.json, too. */
+async function modelsOf(folder: string, names: readonly string[]): Promise<string[]> {
   const files = filesIn(folder, names);
   if (!names.includes('config.json') || !(await lookAt(path.join(folder, 'config.json')))?.isFile) return files;
   return files.length === 0 || names.some((name) => name.endsWith('.safetensors')) ? [folder] : files;
 }
 
-/** The GGUF files of a folder. Files of several parts are named by their first one. */
+/** The GGUF files of a folder. Files of several parts are named by their first one, even if it is missing. */
 export async function ggufFiles(folder: string, look: Look): Promise<string[]> {
   return filesIn(folder, await look.names(folder));
 }
 
 function filesIn(folder: string, names: readonly string[]): string[] {
-  return names
-    .filter((name) => ggufName(name)?.part === 1 && !PROJECTOR.test(name))
-    .map((name) => path.join(folder, name));
+  const files = names.filter((name) => !PROJECTOR.test(name)).flatMap((name) => ggufName(name)?.files[0] ?? []);
+  return [...new Set(files)].map((name) => path.join(folder, name));
 }
 
-/** `repository`: "owner/name", where the place tells it. Its models may be called by it, too. */
+/** `repository`: "owner/name" in one line, where the place tells it. Its models may be called by it, too. */
 export async function described(
   modelDir: string,
   source: Source,

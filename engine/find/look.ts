@@ -85,10 +85,6 @@ function isDenial(error: unknown): boolean {
   return code === 'EACCES' || code === 'EPERM';
 }
 
-export async function isFolder(folder: string): Promise<boolean> {
-  return (await lookAt(folder))?.isFile === false;
-}
-
 /** The text of a file with at most `maxBytes`. Null for anything else. */
 export async function shortText(file: string, maxBytes: number): Promise<string | null> {
   return withFile(file, async (handle, { size }) =>

@@ -52,7 +52,7 @@ export function nameProblemText(problem: NameProblem, t: Translate): string {
         : t('No model on this machine is called {0}. Looked through: {1}.', name, places.join(', '));
     }
     case 'several':
-      return t('Several models are called {0}: {1}. Name one of them.', name, problem.names.join(', '));
+      return t('Several models are called {0}: {1}. Name one of them.', name, problem.names.map(oneLine).join(', '));
     case 'faulty':
       return t('{0} cannot be used: {1}', name, faultText(problem.fault, t));
   }

@@ -224,13 +224,57 @@ describe('a model in several places', () => {
 
   test('is listed twice if only size and start agree', async () => {
     const changed = Buffer.from(GGUF);
-    changed[changed.length - 100]! ^= 1;
     write(GGUF, 'mine', 'a.gguf');
-    write(changed, 'mine', 'b.gguf');
-    expect((await search({}, [at('mine')])).models).toHaveLength(2);
+    for (const place of [0.25, 0.4, 0.7, 0.999]) {
+      const position = Math.floor(place * changed.length);
+      changed[position]! ^= 1;
+      write(changed, 'mine', 'b.gguf');
+      expect((await search({}, [at('mine')])).models).toHaveLength(2);
+      changed[position]! ^= 1;
+    }
     copyFileSync(at('mine', 'a.gguf'), at('mine', 'b.gguf'));
     expect((await search({}, [at('mine')])).models).toHaveLength(1);
   });
+});
+
+test('a folder of a tool that is also one of the user is still read as that of the tool', async () => {
+  manifest([...LIBRARY, 'a', 't'], [blob(GGUF)]);
+  write(OTHER, '.lmstudio', 'models', 'p', 'r', 'b.gguf');
+  const folders = [at(...OLLAMA), at('.lmstudio', 'models')];
+  const { models } = await search({}, [...folders, ...folders]);
+  expect(models.map(({ name }) => name)).toEqual(['a:t', 'b']);
+});
+
+test('of a model in parts one part is enough to be listed, and a copy with less parts is another model', async () => {
+  write('2', 'mine', 'late-00002-of-00002.gguf');
+  for (const name of ['one', 'two']) write('1', 'mine', name, 'm-00001-of-00002.gguf');
+  rmSync(at('mine', 'two', 'm-00001-of-00002.gguf'));
+  linkSync(at('mine', 'one', 'm-00001-of-00002.gguf'), at('mine', 'two', 'm-00001-of-00002.gguf'));
+  write('2', 'mine', 'two', 'm-00002-of-00002.gguf');
+  const { models } = await search({}, [at('mine')]);
+  expect(models.map(({ modelDir, bytes }) => [path.relative(at('mine'), modelDir), bytes])).toEqual([
+    ['late-00001-of-00002.gguf', 1],
+    [path.join('one', 'm-00001-of-00002.gguf'), 1],
+    [path.join('two', 'm-00001-of-00002.gguf'), 2],
+  ]);
+  await expect(inspectFolder(models[0]!.modelDir)).rejects.toThrow('there is no such file');
+});
+
+test('a folder may have as many names as the limit says', async () => {
+  mkdirSync(at('mine'));
+  for (let i = 0; i < 10_500; i++) write('', 'mine', `${i}`);
+  write(GGUF, 'mine', 'z', 'a.gguf');
+  const { models, isCut } = await search({}, [at('mine')]);
+  expect([models.map(({ name }) => name), isCut]).toEqual([['a'], false]);
+});
+
+test.skipIf(process.platform === 'win32')('names of folders are shown in one line', async () => {
+  write(GGUF, '.lmstudio', 'models', 'p\u001b[31m', 'r\n', 'a.gguf');
+  write('{}', '.lmstudio', 'models', 'p\u001b[31m', 'x', 'config.json');
+  const [first, second] = (await search()).models;
+  expect([first!.aliases[0], second!.name]).toEqual([String.raw`p\u001b[31m/r\n`, String.raw`p\u001b[31m/x`]);
+  const names = ['/a\nb', '/c'];
+  expect(nameProblemText({ kind: 'several', name: 'x', names }, english)).toContain(String.raw`/a\nb, /c`);
 });
 
 describe('a name', () => {
