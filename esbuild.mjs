@@ -1,8 +1,9 @@
 // Bundles: dist/extension.js, dist/worker.js, dist/cli.js (CommonJS, Node), the webview script under dist/webview/, the
 // grammars under dist/grammars/, and the licences of everything in them: dist/THIRD_PARTY_NOTICES.txt.
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
+import { placeFile } from './scripts/placeFile.mjs';
 
 const shared = {
   bundle: true,
@@ -48,15 +49,15 @@ const results = await Promise.all(entries.map((entry) => build(entry)));
 // engine/text/syntax/syntaxTrees.ts loads these on first use.
 const grammars = 'node_modules/@vscode/tree-sitter-wasm';
 mkdirSync('dist/grammars', { recursive: true });
-copyFileSync('node_modules/web-tree-sitter/web-tree-sitter.wasm', 'dist/grammars/web-tree-sitter.wasm');
+placeFile('node_modules/web-tree-sitter/web-tree-sitter.wasm', 'dist/grammars/web-tree-sitter.wasm');
 for (const file of readdirSync(`${grammars}/wasm`))
   if (/^tree-sitter-(?!ini\b|regex\b).*\.wasm$/.test(file))
-    copyFileSync(`${grammars}/wasm/${file}`, `dist/grammars/${file}`);
+    placeFile(`${grammars}/wasm/${file}`, `dist/grammars/${file}`);
 
 // engine/model/native/addon.ts loads the one of this platform.
 mkdirSync('dist/native', { recursive: true });
 for (const file of readdirSync('engine/native/prebuilt'))
-  copyFileSync(`engine/native/prebuilt/${file}`, `dist/native/${file}`);
+  placeFile(`engine/native/prebuilt/${file}`, `dist/native/${file}`);
 
 // These travel beside the bundles rather than in them.
 const packages = new Set(['node_modules/onnxruntime-node', 'node_modules/onnxruntime-common', grammars]);

@@ -1,4 +1,5 @@
 /** The command `kvasir models`: lists the models of this machine, with what each can do, or why it cannot run. Loads none. */
+import { statSync } from 'node:fs';
 import path from 'node:path';
 import { thisMachine } from '../download/hubCache.ts';
 import { findModels } from '../find/findModels.ts';
@@ -6,6 +7,7 @@ import { described } from '../find/folders.ts';
 import type { Found, FoundModel, Source } from '../find/found.ts';
 import { Look } from '../find/look.ts';
 import { faultText, sourceText } from '../find/texts.ts';
+import { RequestError } from '../protocol/errors.ts';
 import { oneLine } from '../protocol/oneLine.ts';
 import type { InspectedModel } from '../protocol/stats.ts';
 import { english } from '../protocol/translate.ts';
@@ -25,6 +27,8 @@ interface Listed {
 
 export async function models(line: CommandLine): Promise<number> {
   const folders = texts(line, 'folder').map((folder) => path.resolve(folder));
+  const missing = folders.find((folder) => !statSync(folder, { throwIfNoEntry: false })?.isDirectory());
+  if (missing !== undefined) throw new RequestError('badRequest', `--folder ${missing}: no such folder`);
   const found = await findModels(folders, thisMachine());
   const builtIn = await described(builtInModelDir(), 'folder', new Look());
   const answer = await inspected(builtIn);

@@ -81,7 +81,7 @@ function commandAsked(query: Query, files: Documents, language: Language): Asked
 const answerOrPlace: Answer = (query, source) =>
   answerFrom(query, source) ??
   joined([
-    query.name === '' || source.facts.partial ? source.say('unread') : undefined,
+    query.name === '' || source.facts.partial || source.facts.isData ? source.say('unread') : undefined,
     query.name === '' ? undefined : answerFrom({ intent: 'where', name: query.name }, source),
   ]);
 

@@ -190,7 +190,7 @@ function firstParagraph(written: string, { docstring }: Doc): string | undefined
 
 /** The start of parameters, results or examples in the styles of JSDoc, Sphinx and Google. */
 const BLOCK_TAG =
-  /^(?:@\w|:\w+[^:]*:|>>>|```|(?:Args|Arguments|Parameters|Params|Returns|Yields|Raises|Examples?|Notes?|Attributes):?$)/;
+  /^(?:@\w+(?![\w-]*\/)|:\w+[^:]*:|>>>|```|(?:Args|Arguments|Parameters|Params|Returns|Yields|Raises|Examples?|Notes?|Attributes):?$)/;
 
 /** A tag after a description on the same line. */
 const INLINE_TAG = / @(?:param|returns?|throws|example|deprecated|internal|private|type)\b.*$/;

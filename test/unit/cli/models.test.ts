@@ -56,6 +56,15 @@ test('lists what can run by where it comes from, with its path, and last the rea
   expect(refused).toMatch(/Looked through: your folders \(.*\), Hugging Face cache \(.*\), Ollama \(/);
 });
 
+test('a folder that does not exist is named', () => {
+  const missing = path.join(home, 'gone');
+  expect(run('models', '--folder', missing)).toMatchObject({
+    status: 1,
+    stdout: '',
+    stderr: `kvasir: --folder ${missing}: no such folder\n`,
+  });
+});
+
 test('--json prints one line for each, also for those that cannot run', () => {
   const { status, stdout } = run('models', '--json');
   expect(status).toBe(0);

@@ -271,6 +271,13 @@ function over(a: unknown) {}
     ],
   ])('%s', async (question, answer) => expect(await ask(question, { 'src/basket.ts': TEXT })).toBe(answer));
 
+  it('may begin a line with the name of a package, which is no tag', async () => {
+    const text = '/**\n * Adds to\n * @some-scope/package what is missing.\n * @returns all\n */\nfunction fill() {}\n';
+    expect(await ask('What does `fill` do?', { 'a.ts': text })).toBe(
+      'The comment of `fill` (line 6) says:\n\n> Adds to @some-scope/package what is missing.',
+    );
+  });
+
   it('of a member may be apart from it', async () => {
     const text =
       'class Command {\n  /**\n   * Ends the process.\n   */\n\n  exit() {}\n\n  // Next.\n\n  next() {}\n}\n';
