@@ -22,8 +22,12 @@ function defaultFile(): string {
   return source;
 }
 
-/** How a line may begin: like a statement with several words, like a statement, or with a word. Best first. */
+/**
+ * How a line may begin: with a `return`, without whose value the file has no error, like a statement with several
+ * words, like a statement, or with a word. Best first.
+ */
 const STARTS = [
+  /^\s+return /,
   /^\s+(?:const |let |return |this\.|self\.|if )[\w.$ =(]*[ (.]/,
   /^\s+(?:const |let |return |if )/,
   /^\s*[\w$]+[\w$.]*[ (.]/,
