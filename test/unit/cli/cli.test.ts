@@ -55,7 +55,7 @@ describe('parts', () => {
       restOf('// a\n// b\nexport class Store {\n  flush(force) {\n    log(force);\n    return force;\n  }\n}\n'),
     ).toBe('force;');
     // Without its value, a return is no error, so the chat reads the file as a whole one.
-    expect(restOf('a\nb\nc\nconst sum = add(1, 2);\n  return sum;\n')).toBe('sum;');
+    expect(restOf('a\nb\nc\nconst total = add(1, 2);\n  return total;\n')).toBe('total;');
     expect(restOf('one\ntwo\n\nprint(three)\n')).toBe('three)');
     expect(restOf('one\ntwo\n')).toBe('');
   });
