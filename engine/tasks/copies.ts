@@ -28,7 +28,8 @@ const MIN_SENTENCE = 5;
 const USUAL = /^(__(?!init|new|post_init|call|enter|exit)\w+__|toString|toJSON|valueOf|inspect)$/;
 /** Each class has its own, and sets its own members there. */
 const MAKER = /^(constructor|__init__)$/;
-const CLASS = /\bclass\s+([\w$]+)/g;
+const CLASS =
+  /^[ \t]*(?:[^'"`\n]*=\s*)?(?:(?:export|default|abstract|declare|final|public|private)\s+)*class\s+([\w$]+)/gm;
 const GUARD = /^(if|unless|guard|assert)\b/;
 const DIRECTIVE =
   /@\w|\b(disable|enable|noqa|ignore|pylint|pragma|copyright|licensed?|governed|spdx|safety)\b|:$|^[:>]/i;
@@ -84,7 +85,7 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   if (setsAnotherClass(line, header, texts)) return true;
   const otherName = other && nameIn(other);
   const isNamedOtherwise = otherName !== undefined && otherName !== nameIn(header);
-  if (isNamedOtherwise && usesItself(line, header, texts)) return true;
+  if (isNamedOtherwise && usesItself(line, header, texts) && !recurs(code, header)) return true;
   const isUsual = places.length === 1 && USUAL.test(nameIn(header) ?? '');
   const isOpposite = other !== undefined && areOpposite(header, other);
   if (other !== undefined && !isOpposite && !isUsual && areAlike(header, other))
@@ -98,12 +99,26 @@ export function isForeign(lines: readonly string[], i: number, header: string, t
   return endsThere || !parametersIn(header).some((name) => hasWord(line, name));
 }
 
-/** Whether a line of another function calls or makes what is written here. There it is no recursion. */
+/**
+ * Whether a line of another function calls or makes what is written here. There it is no recursion. A method of this name
+ * on another object is another function.
+ */
 function usesItself(line: string, header: string, [above = '']: readonly string[]): boolean {
   const own = MAKER.test(nameIn(header) ?? '') ? [...above.matchAll(CLASS)].at(-1)?.[1] : nameIn(header);
   if (own === undefined) return false;
-  const at = line.search(new RegExp(`(?<![\\p{L}\\p{N}_$])${own.replaceAll('$', '\\$')}(?![\\p{L}\\p{N}_$])`, 'u'));
-  return at >= 0 && (line[at + own.length] === '(' || line[at - 1] === '<');
+  const word = own.replaceAll('$', '\\$');
+  const isOwn = '(?<![\\p{L}\\p{N}_$])(?<!(?<!\\b(?:this|self|cls))(?:\\.|->|::))';
+  return new RegExp(`${isOwn}${word}\\(|<${word}(?![\\p{L}\\p{N}_$])`, 'u').test(line);
+}
+
+/** Whether the last line calls this function for a part of what it is given: for a member, or for what a loop goes over. */
+function recurs(code: readonly string[], header: string): boolean {
+  const [name = '', parameters] = [nameIn(header), parametersIn(header)];
+  const [, object = '', member] =
+    new RegExp(`(?<![\\w$])${name.replaceAll('$', '\\$')}\\(([\\w$]+)(\\??[.[])?`).exec(code.at(-1)!) ?? [];
+  if (parameters.includes(object)) return member !== undefined;
+  const isLoop = (line: string): boolean => /^for\b|=>/.test(line) && hasWord(line, object);
+  return object !== '' && code.some((line) => isLoop(line) && parameters.some((each) => hasWord(line, each)));
 }
 
 /** Whether a line has a name about what another function is named for, and this one is not. */

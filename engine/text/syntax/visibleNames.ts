@@ -29,8 +29,8 @@ const LISTED = /^\s*(?:(?:type )?[\w$]+(?: as [\w$]+)?(?:,\s*|\s*(?=\}|$)))+(?:\
 const EXCEPTION =
   /^(?:[A-Z]\w*(?:Error|Warning)|(?:Base)?Exception(?:Group)?|KeyboardInterrupt|Stop(?:Async)?Iteration)$/;
 
-/** What gives `this` a value inside it: functions but those with an arrow, and classes. */
-const GIVES_THIS = /^(function|generator_function|method_definition|class|ERROR)/;
+/** What gives `this` a value or a type inside it: functions but those with an arrow, classes, and members of interfaces. */
+const GIVES_THIS = /^(function|generator_function|method_definition|class|\w*_signature|type_predicate|ERROR)/;
 const MODULE = /^(?:import|export)\b/m;
 
 /** A file with new text at [start, end), and what is known around it. */

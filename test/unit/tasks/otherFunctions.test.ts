@@ -168,6 +168,42 @@ it('a line of another function does not call or make what is written here', () =
   expect(shown('a.ts', inConstructor('Stream'), made)).toBe('');
 });
 
+it.each([
+  ['a.ts', 'entry = this.entries.get(key);'],
+  ['a.ts', 'entry = this.parent?.get(key, size);'],
+  ['a.ts', 'entry = super.get(key) ?? this.entries.size;'],
+  ['a.py', 'entry = self.entries.get(key, size)'],
+])('a method of the same name on another object is no call of what is written here: %s: %s', (path, line) => {
+  const isPython = path === 'a.py';
+  const method = (name: string, body: string) =>
+    isPython
+      ? `    def ${name}(self, key, size):\n        ${body}\n`
+      : `  ${name}(key: K, size: number) {\n    ${body}\n  }\n`;
+  const marked = `class Cache${isPython ? ':' : ' {'}\n${method('peek', `${line}\n    work()`)}\n${method('get', '|')}${isPython ? '' : '}\n'}`;
+  expect(shown(path, marked.replace('\n    work()', `\n${isPython ? '    ' : ''}    work()`), line)).toBe(line);
+  const own = line.replace(/\b(?:this\.entries|this\.parent\?|super|self\.entries)\./, isPython ? 'self.' : 'this.');
+  expect(shown(path, marked.replace(line, own), own)).toBe('');
+});
+
+it.each([
+  ['for (const child of node.children) walk(child);', true],
+  ['for (const child of node.children) {\n    walk(child);\n  }', true],
+  ['node.children.forEach((child) => walk(child));', true],
+  ['walk(node.left, depth);', true],
+  ['for (const child of roots) walk(child);', false],
+  ['for (const child of node.children) walk(node);', false],
+])('a function may call itself for parts of what it is given: %s', (lines, isShown) => {
+  const marked = `function walkAll(node) {\n  ${lines}\n  work();\n}\n\nfunction walk(node, depth) {\n  |\n}\n`;
+  expect(shown('a.js', marked, lines)).toBe(isShown ? lines : '');
+});
+
+it('a comment about classes names no class', () => {
+  const line = 'this.isNew = !seen.has(name);';
+  const maker = `  // Each class has its own set.\n  constructor(seen, name) {\n    |\n  }\n`;
+  const marked = `export class Foo {\n  isNew = true;\n  init(seen, name) {\n    ${line}\n    this.go();\n  }\n${maker}}\n`;
+  expect(shown('a.js', marked, line)).toBe(line);
+});
+
 it('a line about what only the other function is named for is not copied', () => {
   const [first, second] = ['const match = lastMatch(field.appearance);', 'const fontSize = Number(match[2]);'];
   const marked = (name: string) =>
@@ -193,3 +229,10 @@ it.each([
   const end = header.startsWith('class') ? '  };\n}' : '};';
   expect(shown('a.ts', `export const a = 1;\n${header}\n  |\n${end}\n`, line)).toBe(isShown ? line : '');
 });
+
+it.each(['bind(this: A, size: number): void;', '(this: A, size: number): void;', 'isA(): this is A;'])(
+  '`this` may be a type of a member of an interface: %s',
+  (line) => {
+    expect(shown('a.ts', `import type { A } from './a';\n\nexport interface B {\n  |\n}\n`, line)).toBe(line);
+  },
+);
