@@ -136,7 +136,8 @@ export function parseRopes(
       ...object(more, 'rope_scaling'),
     };
     const base = number(config, top, { ...THETA, fallback: theta });
-    const own = { ...others, rope_parameters: parameters, rope_theta: base };
+    const field = isObject(more) && Object.keys(more).length > 0 ? 'rope_scaling' : 'rope_parameters';
+    const own = { ...others, [field]: parameters, rope_theta: base };
     return parseRope(own, family, headSize, context);
   };
   const [full, local] = [

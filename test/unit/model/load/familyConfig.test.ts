@@ -123,6 +123,7 @@ test.each<[string, Record<string, unknown>]>([
   ['rope_parameters.sliding_attention', { rope_parameters: { sliding_attention: 1 } }],
   ['rope_local_base_freq', { rope_local_base_freq: 0 }],
   ['rope_scaling', { rope_scaling: 'linear' }],
+  ['rope_scaling.factor', { rope_scaling: { rope_type: 'linear', factor: -1 } }],
   ['rope_scaling.type', { rope_scaling: { type: 'linear', factor: 2 } }],
   ['rope_type', { rope_scaling: { rope_type: 'other', factor: 2 } }],
 ])('Gemma 3 with another %s is refused by name', (field, change) => {
