@@ -96,10 +96,13 @@ const isConstructor = ({ name }: Definition): boolean => name === 'constructor' 
 /** The written declaration. For a class, that of its constructor. */
 function signatureOf(one: Definition, source: Source, about: string, query: Query): string | undefined {
   const constructors = source.facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
+  const { parameter } = query;
+  // The class may declare it with another type.
+  if (source.facts.definitions.some((each) => isMemberOf(each, one) && each.name === parameter)) return undefined;
   const { head, broken, line } = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
   if (!head || broken || (source.facts.broken && one.kind === 'class')) return undefined;
   const code = oneLine(source.document.lf.slice(head.from, head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
-  if (query.parameter !== undefined && !occursIn(code, query.parameter)) return undefined;
+  if (parameter !== undefined && !occursIn(code, parameter)) return undefined;
   return source.say('signature', about, [{ lines: [line], detail: quoted(code) }]);
 }
 

@@ -345,3 +345,13 @@ test('in other languages functions, their places and their comments are answered
     expect(await ask(question, others), question).toBeUndefined();
   expect(await ask('/outline', { 'max.go': 'package main\n\nconst maxJobs = 64\n' })).not.toMatch(/defines nothing/);
 });
+
+it('the type of a member is not that of a parameter of the constructor', async () => {
+  const files = {
+    'a.ts': 'class User {\n  name: string | null = null;\n  constructor(name: string, size = 4) {}\n}\n',
+  };
+  expect(await ask('What is the type of `name` in `User`?', files)).toBeUndefined();
+  expect(await ask('What is the default of `size` in `User`?', files)).toBe(
+    'The signature of `User` is on line 3: `constructor(name: string, size = 4)`.',
+  );
+});
