@@ -67,7 +67,7 @@ test('random requests under a tight budget equal the oracle, with many evictions
     fileTokens: 50,
     maxTokens: 40,
     arrivalsPerStep: 0.6,
-    tooLong: 0.01,
+    tooLong: 0.03,
   });
   const { engine, clock } = harness({ slots, maxContext, tokenBudget: 24 });
   const outcomes = await driveWorkload(engine, items, {
