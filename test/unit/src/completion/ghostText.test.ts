@@ -295,7 +295,7 @@ test('after any steps, an offered text is one that the engine wrote for the curr
         expect(editor.numListeners, 'listeners left').toBe(0);
       },
     ),
-    { numRuns: part(1500), seed: 20 },
+    { numRuns: part(1800), seed: 20 },
   );
   expect(numSteps).toBeGreaterThan(part(20_000));
   for (const [kind, count] of Object.entries(seen)) expect(count, kind).toBeGreaterThan(part(10));
