@@ -298,5 +298,5 @@ test('after any steps, an offered text is one that the engine wrote for the curr
     { numRuns: part(1800), seed: 20 },
   );
   expect(numSteps).toBeGreaterThan(part(20_000));
-  for (const [kind, count] of Object.entries(seen)) expect(count, kind).toBeGreaterThan(part(10));
+  for (const [kind, count] of Object.entries(seen)) expect(count, kind).toBeGreaterThanOrEqual(part(10));
 }, 60_000);
