@@ -211,6 +211,7 @@ function cursorContext(
     scan: remembered(place.scan),
     parses: remembered(place.parses),
     ...(place.continues ? { continues: remembered(place.continues) } : {}),
+    ...(place.excess ? { excess: place.excess } : {}),
     ...(openIndent === undefined ? {} : { openIndent }),
   };
 }

@@ -25,6 +25,8 @@ export interface CursorContext extends LinesContext {
   parses?: (written: string) => boolean;
   /** Whether whole lines add no error, if what they leave open is closed. Left out if any lines may be shown. */
   continues?: (written: string) => boolean;
+  /** See PlaceSyntax. */
+  excess?: (written: string) => number | undefined;
 }
 
 /**
@@ -65,7 +67,8 @@ export function shapeCompletion(context: CursorContext, rawText: string, finishe
   if (!finished && raw.endsWith('\r')) raw = raw.slice(0, -1);
   let cut = cutAtExistingCloser(context, cutMarks(context, cutRunaway(context, cutAtEnd(context, raw, finished))));
   cut = cutUnbalanced(context, cutOverlap(context, cut));
-  cut = cutBroken(context, cutBrokenLines(context, cutUnfit(context, dropUseless(context, cut, raw))));
+  cut = cutExcess(context, cutUnfit(context, dropUseless(context, cut, raw)));
+  cut = cutBroken(context, cutBrokenLines(context, cut));
   const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown).replaceAll('\n', context.lineEnd);
   return { text, stop: cut.ended, ...(cut.note === undefined ? {} : { note: cut.note }) };
 }
@@ -240,6 +243,20 @@ function cutUnfit({ fits }: CursorContext, cut: Cut): Cut {
   if (end === undefined) return cut.ended ? cut : { ...cut, shown: lines.length };
   const text = lines.slice(0, end).trimEnd();
   return { text, shown: text.length, ended: true, note: t('cut where the text is copied and does not fit here') };
+}
+
+/** Ends before a closing bracket that nothing opens, at the end of a line. */
+function cutExcess({ after, fits, continues, excess }: CursorContext, cut: Cut): Cut {
+  if (!fits || after.trim() !== '') return cut;
+  const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
+  let end = excess?.(text);
+  const [closers = ''] = text.includes('\n') || !cut.ended ? [] : (/[)\]}]+[;,:]?$/.exec(text) ?? []);
+  if (continues && closers !== '' && !continues(text))
+    for (let at = text.length - 1; at > text.length - closers.length - 1 && end === undefined; at--)
+      if (continues(text.slice(0, at))) end = at;
+  return end === undefined
+    ? cut
+    : { text: text.slice(0, end).trimEnd(), shown: text.slice(0, end).trimEnd().length, ended: true };
 }
 
 /** Holds back lines until the text has no error but what it leaves open. At the end they are cut. */

@@ -7,6 +7,7 @@ import type { Language, Tree } from 'web-tree-sitter';
 import type { SourceDocument } from './sourceDocument.ts';
 import { cursorSyntax, countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';
 import { lineJudge } from './errors.ts';
+import { excessCloser } from './pythonBrackets.ts';
 import { beginsTag } from './tags.ts';
 import { Grammars, grammarFor, MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
 
@@ -37,6 +38,8 @@ export interface PlaceSyntax {
   parses: (written: string) => boolean;
   /** The same for whole lines at the cursor, if what they leave open is closed behind them. Undefined if nothing tells. */
   continues: ((written: string) => boolean) | undefined;
+  /** The offset of the first closing bracket in text at the cursor that nothing opens. Undefined if nothing tells. */
+  excess: ((written: string) => number | undefined) | undefined;
   /** Finds where text at the cursor leaves its block. Takes whole lines only. */
   scan: (written: string) => BlockScan;
   /**
@@ -122,6 +125,7 @@ export class Syntax {
       inTag: inText ? undefined : beginsTag(doc, offset, grammar, tree),
       parses: lineJudge(lf, offset, asWritten),
       continues: ENDED_BY_INDENTATION.has(grammar) ? undefined : lineJudge(lf, offset, withText, { open: true }),
+      excess: grammar === 'python' ? (written) => excessCloser(lf.slice(0, offset), written) : undefined,
       openIndent: blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined,
       words: grammar === 'ruby' || grammar === 'bash',
       statementStart,

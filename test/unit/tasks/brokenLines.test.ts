@@ -62,3 +62,19 @@ it.each([
   expect(text).toBe(raw);
   for (const step of steps) expect(raw.startsWith(step), step).toBe(true);
 });
+
+it.each([
+  ['py', 'def main():\n    reading = client.|\n', 'warmest(["Oslo"])))', 'warmest(["Oslo"])'],
+  ['py', 'print(describe(\n    client.|\n', 'warmest(["Oslo"])))', 'warmest(["Oslo"])))'],
+  ['py', "text = 'it is ('  # don't (\nrows = |\n", 'load(")")])', 'load(")")'],
+  ['py', '"""Doc (it\'s)."""\nrows = |\n', 'load(a))\nprint(1)', 'load(a)'],
+  ['py', 'def f(rows):\n    |\n', 'a = g(rows)\n    b = h(a))\n    return b', 'a = g(rows)\n    b = h(a)'],
+  ['py', 'x = "a (|\n', 'b)', 'b)'],
+  ['ts', 'function f() {\n  const a = |\n}\n', 'g(b)));', 'g(b)'],
+  ['ts', 'run(() => {\n  const a = |\n});\n', 'g(b)', 'g(b)'],
+  ['ts', 'run(\n  a,\n  |\n', 'g(b));', 'g(b));'],
+])('before a bracket that nothing opens: %s %j + %j', (extension, marked, raw, expected) => {
+  const { text, steps } = shown(extension, marked, raw);
+  expect(text).toBe(expected);
+  for (const step of steps) expect(text.startsWith(step), step).toBe(true);
+});
