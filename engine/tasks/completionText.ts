@@ -248,15 +248,19 @@ function cutUnfit({ fits }: CursorContext, cut: Cut): Cut {
 /** Ends before a closing bracket that nothing opens, at the end of a line. */
 function cutExcess({ after, fits, continues, excess }: CursorContext, cut: Cut): Cut {
   if (!fits || after.trim() !== '') return cut;
-  const text = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
-  let end = excess?.(text);
-  const [closers = ''] = text.includes('\n') || !cut.ended ? [] : (/[)\]}]+[;,:]?$/.exec(text) ?? []);
-  if (continues && closers !== '' && !continues(text))
-    for (let at = text.length - 1; at > text.length - closers.length - 1 && end === undefined; at--)
-      if (continues(text.slice(0, at))) end = at;
-  return end === undefined
-    ? cut
-    : { text: text.slice(0, end).trimEnd(), shown: text.slice(0, end).trimEnd().length, ended: true };
+  const written = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
+  const end = excess ? excess(written) : cut.ended && continues ? excessAtEnd(written, continues) : undefined;
+  if (end === undefined) return cut;
+  const text = written.slice(0, end).trimEnd();
+  return { text, shown: text.length, ended: true };
+}
+
+/** The same for a single line, of which the syntax tree tells whether it has an error. */
+function excessAtEnd(text: string, continues: (written: string) => boolean): number | undefined {
+  const [closers = ''] = text.includes('\n') ? [] : (/[)\]}]{1,8}[;,:]?$/.exec(text) ?? []);
+  if (closers === '' || continues(text)) return undefined;
+  const ends = Array.from(closers, (_, i) => text.length - 1 - i);
+  return ends.find((at) => continues(text.slice(0, at)));
 }
 
 /** Holds back lines until the text has no error but what it leaves open. At the end they are cut. */

@@ -3,21 +3,37 @@
  * a tree of unfinished Python code has errors anyway.
  */
 
-const TOKEN = /#[^\n]*|("""|''')(?:\\[\s\S]|(?!\1)[\s\S])*(?:\1|$)|(["'])(?:\\[\s\S]|(?!\2)[^\\\n])*\2?|[()[\]{}]/g;
+/** A comment, a string with its closing quotes if it has them, or a bracket. */
+const TOKEN = /#[^\n]*|("""|''')(?:\\[\s\S]|(?!\1)[\s\S])*(\1)?|(["'])(?:\\[\s\S]|(?!\3)[^\\\n])*(\3)?|[()[\]{}]/g;
 const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
 
 /**
- * The offset in `written` of the first bracket that closes none before it. Undefined if there is none, or if the code
- * above has one or ends inside a string.
+ * Returns a function that gives the offset of the first bracket in text at the cursor that closes none before it. It
+ * reads the code above the cursor once, and tells nothing if that has such a bracket or ends in a string or comment.
  */
-export function excessCloser(above: string, written: string): number | undefined {
+export function excessClosers(above: string): (written: string) => number | undefined {
+  let known: readonly string[] | undefined | null = null;
+  return (written) => {
+    if (known === null) known = openAtEnd(above);
+    return known && excessIn(written, [...known]);
+  };
+}
+
+/** The brackets that are open at the end of a text. */
+function openAtEnd(text: string): string[] | undefined {
   const open: string[] = [];
-  for (const { 0: token, index } of (above + written).matchAll(TOKEN)) {
-    const isAbove = index < above.length;
-    if (isAbove && index + token.length > above.length) return undefined;
+  if (excessIn(text, open) !== undefined) return undefined;
+  const last = [...text.matchAll(TOKEN)].at(-1);
+  const endsInside = last && last.index + last[0].length === text.length && /^["'#]/.test(last[0]);
+  return endsInside && (last[2] ?? last[4]) === undefined ? undefined : open;
+}
+
+/** @param open the brackets that are open before the text; changed */
+function excessIn(text: string, open: string[]): number | undefined {
+  for (const { 0: token, index } of text.matchAll(TOKEN)) {
     const opener = OPENERS[token];
     if (/^[([{]$/.test(token)) open.push(token);
-    else if (opener !== undefined && open.pop() !== opener) return isAbove ? undefined : index - above.length;
+    else if (opener !== undefined && open.pop() !== opener) return index;
   }
   return undefined;
 }

@@ -7,7 +7,7 @@ import type { Language, Tree } from 'web-tree-sitter';
 import type { SourceDocument } from './sourceDocument.ts';
 import { cursorSyntax, countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';
 import { lineJudge } from './errors.ts';
-import { excessCloser } from './pythonBrackets.ts';
+import { excessClosers } from './pythonBrackets.ts';
 import { beginsTag } from './tags.ts';
 import { Grammars, grammarFor, MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
 
@@ -125,7 +125,7 @@ export class Syntax {
       inTag: inText ? undefined : beginsTag(doc, offset, grammar, tree),
       parses: lineJudge(lf, offset, asWritten),
       continues: ENDED_BY_INDENTATION.has(grammar) ? undefined : lineJudge(lf, offset, withText, { open: true }),
-      excess: grammar === 'python' ? (written) => excessCloser(lf.slice(0, offset), written) : undefined,
+      excess: grammar === 'python' ? excessClosers(lf.slice(0, offset)) : undefined,
       openIndent: blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined,
       words: grammar === 'ruby' || grammar === 'bash',
       statementStart,
