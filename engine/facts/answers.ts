@@ -94,9 +94,8 @@ function whereAnswer(query: Query, source: Source): string | undefined {
 const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
 /** The written declaration. For a class, that of its constructor. */
-function signatureOf(one: Definition, source: Source, about: string, query: Query): string | undefined {
+function signatureOf(one: Definition, source: Source, about: string, { parameter }: Query): string | undefined {
   const constructors = source.facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
-  const { parameter } = query;
   // The class may declare it with another type.
   if (source.facts.definitions.some((each) => isMemberOf(each, one) && each.name === parameter)) return undefined;
   const { head, broken, line } = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;

@@ -43,7 +43,7 @@ function pathOf(said: string): { name: string; owner?: string | undefined } {
 const MAX_QUESTION = 120;
 /** What asks for the type or default of a parameter: the signature of the function tells it. */
 const PARAMETER =
-  /^(what is|qual é) (?:the|o) (?:type|default(?: value)?|tipo|valor padrão) (?:of|d[eo]) (?:the |parâmetro )?`?([\w$]+)`?(?: parameter)? (?:in|of|em|de) (?=`?[\w$.]+`?(?:\(\))?$)/i;
+  /^(what is|qual é) \S+ (?:type|default(?: value)?|tipo|valor padrão) (?:of|d[eo]) `?([\w$]+)`? (?:in|of|em|de) (?=\S+$)/i;
 /** In backticks, the name of a key or a heading may have spaces. */
 const MARKED = /^[\p{L}\p{N}_$#][\p{L}\p{N}_$#. -]*$/u;
 /** No word of a language is written like these: `nextId`, `next_id`. */
@@ -53,7 +53,6 @@ const TOKEN = /`[^`]+`(?:\(\))?|[^\s,`]+/g;
 /** In lower case and without accents. */
 const plain = (text: string): string => text.normalize('NFD').replace(/\p{M}/gu, '').toLowerCase();
 const LANGUAGES: readonly Language[] = ['en', 'pt'];
-
 /** A pattern with its words in capitals replaced. */
 function filled(pattern: string, language: Language): string {
   const kind = `(?:${Object.values(KINDS)
@@ -62,9 +61,7 @@ function filled(pattern: string, language: Language): string {
   const wordsOf = (key: string): string => filled(WORDS[key]?.[language] ?? `${kind}(?: ${kind})*`, language);
   return plain(pattern.replace(/[A-Z]{2,}/g, wordsOf));
 }
-
 const compiled = new Map<string, RegExp>();
-
 /** The pattern in a language, compiled once, with what stands before and after it. */
 function patternOf(pattern: string, language: Language, before = '^', after = '$'): RegExp {
   const key = `${language}${before}${pattern}`;
@@ -91,7 +88,8 @@ export function readQuestion(message: string, around: Around, known: ReadonlySet
   const written = message
     .trim()
     .replace(/[\s?.!]+$/, '')
-    .replace(/['’]s\b/g, ' is');
+    .replace(/['’]s\b/g, ' is')
+    .replace(/ the (`?[\w$]+`?) parameter\b/i, ' $1');
   const parameter = PARAMETER.exec(written)?.[2];
   const said = written.replace(PARAMETER, '$1 signature ');
   // A message with a second sentence, code or a list is no such question.

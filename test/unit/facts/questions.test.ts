@@ -58,6 +58,7 @@ describe('each intent', () => {
     ['What are the parameters of format()?', FORMAT],
     ['What is the type of `cents` in `format`?', FORMAT],
     ['What is the default value of cents in format?', FORMAT],
+    ['What is the type of the cents parameter of format()?', FORMAT],
     ['What does format return?', RETURNS],
     ['What is the return type of Basket.add?', '`Basket.add` returns `void` (line 10).'],
     ['Where is the total defined?', '`Basket.total` is defined on line 11: `get total(): number { return 1; }`.'],
