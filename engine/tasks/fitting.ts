@@ -151,15 +151,9 @@ function read<T>(
   written: string,
   reader: (scopes: Scopes, before: Scopes) => T,
 ): T | undefined {
-  return place?.withText(written, (tree, text, old) => {
-    const [scopes, before] = [new Scopes(tree, text), new Scopes(old, lf)];
-    try {
-      return reader(scopes, before);
-    } finally {
-      scopes.delete();
-      before.delete();
-    }
-  });
+  return place?.withText(written, (tree, text, old) =>
+    Scopes.read(tree, text, (scopes) => Scopes.read(old, lf, (before) => reader(scopes, before))),
+  );
 }
 
 /** Whether a function, type or test is defined again that stands in the file with the same line. */

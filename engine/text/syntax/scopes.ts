@@ -119,18 +119,30 @@ const describe = (name: string): Rule => ({
 
 /**
  * Reads places of one tree. Goes down from the root for each of them, because a file has far more nodes than names.
- * Call `delete`: if web-tree-sitter 0.27.1 collects a cursor instead, it frees the memory of something else.
  */
 export class Scopes {
   readonly #tree: Tree;
   readonly text: string;
   readonly #cursor: TreeCursor;
 
-  /** @param text the tree's text */
-  constructor(tree: Tree, text: string) {
+  private constructor(tree: Tree, text: string) {
     this.#tree = tree;
     this.text = text;
     this.#cursor = tree.walk();
+  }
+
+  /**
+   * The result of `reader`. The scopes are valid until it returns. If web-tree-sitter 0.27.1 collects a cursor that
+   * nobody has deleted, it frees the memory of another one. Then the whole grammar fails. So nobody may keep scopes.
+   * @param text the tree's text
+   */
+  static read<T>(tree: Tree, text: string, reader: (scopes: Scopes) => T): T {
+    const scopes = new Scopes(tree, text);
+    try {
+      return reader(scopes);
+    } finally {
+      scopes.#cursor.delete();
+    }
   }
 
   at(offset: number): Scope {
@@ -181,10 +193,6 @@ export class Scopes {
     let node = this.nodeAt(at);
     while (node?.startIndex === at && !rules.test(node.type)) node = node.parent;
     return node?.startIndex === at ? node : undefined;
-  }
-
-  delete(): void {
-    this.#cursor.delete();
   }
 }
 

@@ -870,15 +870,14 @@ describe('names and where they are declared', () => {
   const names = (grammar: string, text: string): string => {
     const tree = new Parser().setLanguage(grammars.get(grammar) ?? null).parse(text);
     if (!tree) throw new Error(`${grammar} does not parse`);
-    const scopes = new Scopes(tree, text);
-    const found = [...text.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)]
-      .flatMap(({ 0: name, index }) => {
-        const { isName, declares, functions } = scopes.at(index);
-        return isName ? [`${name}${declares ? '!' : ''}${functions.length}`] : [];
-      })
-      .join(' ');
-    // A cursor that is only collected frees the memory of its tree.
-    scopes.delete();
+    const found = Scopes.read(tree, text, (scopes) =>
+      [...text.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)]
+        .flatMap(({ 0: name, index }) => {
+          const { isName, declares, functions } = scopes.at(index);
+          return isName ? [`${name}${declares ? '!' : ''}${functions.length}`] : [];
+        })
+        .join(' '),
+    );
     tree.delete();
     return found;
   };

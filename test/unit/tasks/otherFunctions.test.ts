@@ -70,7 +70,7 @@ it.each([
   const place = syntax.at(doc, start) as PlaceSyntax;
   const found = place.withText(line, (tree, text) => {
     const added = { grammar: 'javascript', text, start, end: start + line.length, others: [] };
-    return invisibleNames({ scopes: new Scopes(tree, text), ...added });
+    return Scopes.read(tree, text, (scopes) => invisibleNames({ scopes, ...added }));
   });
   expect(found).toEqual(names);
 });

@@ -19,16 +19,13 @@ function found(path: string, marked: string, written: string, everywhere?: reado
   const place = syntax.at(doc, offset);
   if (!('scan' in place)) throw new Error(`no tree of ${path}`);
   const names = place.withText(written, (tree, text, old) => {
-    const [scopes, before] = [new Scopes(tree, text), new Scopes(old, doc.lf)];
     const grammar = grammarFor(doc) ?? '';
     const end = offset + written.length;
     const start = offset + written.lastIndexOf('\n') + 1;
-    try {
-      return unknownMembers({ scopes, before, grammar, text, offset, start, end, others: [], everywhere });
-    } finally {
-      scopes.delete();
-      before.delete();
-    }
+    const about = { grammar, text, offset, start, end, others: [], everywhere };
+    return Scopes.read(tree, text, (scopes) =>
+      Scopes.read(old, doc.lf, (before) => unknownMembers({ scopes, before, ...about })),
+    );
   });
   return names?.join() ?? 'no tree';
 }
