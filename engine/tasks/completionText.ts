@@ -42,7 +42,7 @@ const minCopies = (period: number, unit: () => string): number =>
         ? 16 / period
         : Math.max(12, 48 / period);
 
-/** What a cut text may not end with. The arrow of a function stays, because its body may follow by hand. */
+/** What a cut text may not end with. The arrow of a function stays. Its body may follow by hand. */
 const OPERATORS = /(?:[\s,]|&&|\|\||\?\?|(?<=\s)[-+%=?|]|(?<!:):)+$/;
 
 /** Where a text may end to leave its line without an error. */
@@ -251,11 +251,10 @@ function cutExcess({ after, fits, continues, excess }: CursorContext, cut: Cut):
   const written = cut.text.slice(0, cut.ended ? cut.text.length : cut.shown);
   const end = excess ? excess(written) : cut.ended && continues ? excessAtEnd(written, continues) : undefined;
   if (end === undefined) return cut;
-  const text = written.slice(0, end).trimEnd();
-  return { text, shown: text.length, ended: true };
+  return cutAt(cut, written.slice(0, end).trimEnd().length);
 }
 
-/** The same for a single line, of which the syntax tree tells whether it has an error. */
+/** The same for a single line. The syntax tree tells whether it has an error. */
 function excessAtEnd(text: string, continues: (written: string) => boolean): number | undefined {
   const [closers = ''] = text.includes('\n') ? [] : (/[)\]}]{1,8}[;,:]?$/.exec(text) ?? []);
   if (closers === '' || continues(text)) return undefined;
@@ -271,25 +270,25 @@ function cutBrokenLines({ after, fits, continues }: CursorContext, cut: Cut): Cu
   if (text.trim() === '' || (cut.ended && !text.includes('\n')) || MARKUP.test(text) || continues(text)) return cut;
   const lineEnds = [...text.matchAll(/\s*\n/g)].map(({ index }) => index).reverse();
   const end = lineEnds.slice(0, MAX_TRIES).find((at) => at > 0 && continues(text.slice(0, at))) ?? 0;
-  if (!cut.ended) return { ...cut, shown: end };
-  return {
-    text: text.slice(0, end),
-    shown: end,
-    ended: true,
-    note: cut.note ?? t('cut where the line would have an error'),
-  };
+  return cut.ended ? brokenAt(cut, end) : { ...cut, shown: end };
 }
 
+const brokenAt = (cut: Cut, end: number): Cut => ({
+  ...cutAt(cut, end),
+  note: cut.note ?? t('cut where the line would have an error'),
+});
+
 /** Ends at the last word with which the cursor's line has no error. Only where each line is held back. */
-function cutBroken({ after, fits, parses }: CursorContext, cut: Cut): Cut {
-  if (!fits || !parses || !cut.ended || cut.text === '' || after.trim() === '' || parses(cut.text)) return cut;
+function cutBroken({ after, fits, parses, continues, excess }: CursorContext, cut: Cut): Cut {
+  // At the end of a line only the judge of Python knows all that may follow.
+  const reads = after.trim() === '' ? excess && continues : parses;
+  if (!fits || !reads || !cut.ended || cut.text === '' || reads(cut.text)) return cut;
   const ends = [...cut.text.matchAll(WORD_END)].map(({ index, 0: word }) => index + word.length).reverse();
   const end = ends
     .filter((at) => at < cut.text.length)
     .slice(0, MAX_TRIES)
-    .find((at) => parses(cut.text.slice(0, at)));
-  const text = cut.text.slice(0, end ?? 0);
-  return { text, shown: text.length, ended: true, note: cut.note ?? t('cut where the line would have an error') };
+    .find((at) => reads(cut.text.slice(0, at)));
+  return brokenAt(cut, end ?? 0);
 }
 
 function emptyReason(context: CursorContext, raw: string): string {

@@ -1,5 +1,6 @@
 /** Finds errors in a part of a syntax tree, and tells whether new text adds one to its line. */
 import type { Tree } from 'web-tree-sitter';
+import { excessClosers, lineReader } from './pythonLines.ts';
 
 /** Lines that grammars do not read whole: directives, and templates with type arguments. */
 const UNREAD = /^\s*#|[\w)\]]<[^`;]*>`/;
@@ -7,6 +8,9 @@ const UNREAD = /^\s*#|[\w)\]]<[^`;]*>`/;
 const MAX_LINE = 1000;
 /** Stands for text at the cursor where a line has an error without any, as `${}` has. */
 const ANY_WORD = 'x';
+
+/** Grammars in which brackets cannot close what a line opens. Python has judges of its own. */
+const ENDED_BY_INDENTATION = new Set(['ruby', 'bash', 'yaml']);
 
 /** Reads the tree with text at the cursor, and the one without. Undefined without a tree. */
 type Reader = <T>(written: string, read: (tree: Tree, text: string, old: Tree) => T) => T | undefined;
@@ -41,6 +45,23 @@ export function lineJudge(
     const now = clean === 'none' ? 'file' : withText(written, (tree) => cleanPart(tree, written.length) ?? 'none');
     return now === undefined || now === 'file' || now === clean;
   };
+}
+
+/** Judges whole lines at the cursor. See `continues` and `excess` of PlaceSyntax. */
+export function lineEnds(
+  grammar: string,
+  lf: string,
+  offset: number,
+  withText: Reader,
+  isCode: (text: string) => boolean,
+): {
+  continues: ((written: string) => boolean) | undefined;
+  excess: ((written: string) => number | undefined) | undefined;
+} {
+  if (ENDED_BY_INDENTATION.has(grammar)) return { continues: undefined, excess: undefined };
+  if (grammar !== 'python') return { continues: lineJudge(lf, offset, withText, { open: true }), excess: undefined };
+  const above = lf.slice(0, offset);
+  return { continues: lineReader(above, isCode), excess: excessClosers(above) };
 }
 
 /** Whether something in [from, to] is an error, or missing. An error that begins there may be longer. */

@@ -6,16 +6,12 @@ import { t } from '@vscode/l10n';
 import type { Language, Tree } from 'web-tree-sitter';
 import type { SourceDocument } from './sourceDocument.ts';
 import { cursorSyntax, countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';
-import { lineJudge } from './errors.ts';
-import { excessClosers } from './pythonBrackets.ts';
+import { lineEnds, lineJudge } from './errors.ts';
 import { beginsTag } from './tags.ts';
 import { Grammars, grammarFor, MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
 
 /** After these signs and words an operand follows. */
 const EXPECTS = /([=*%&|<>,.?:^~]|(?<!\+)\+|(?<!-)-|\b(and|or|not|in|of|is|return|await|new|yield|typeof))\s*$/;
-
-/** Grammars in which brackets cannot close what a line opens. */
-const ENDED_BY_INDENTATION = new Set(['python', 'ruby', 'bash', 'yaml']);
 
 export interface PlaceSyntax {
   /** The cursor is in a comment or a string. */
@@ -116,6 +112,8 @@ export class Syntax {
     };
     const withText: PlaceSyntax['withText'] = (written, read) =>
       asWritten(written + (asWritten(written, (whole) => restOf(whole, written, offset, lf)) ?? ''), read);
+    const isCode = (text: string): boolean =>
+      this.#guarded(grammar, (language) => this.#trees.isCode(language, text)) ?? true;
     const scan = (written: string): BlockScan =>
       asWritten(written, (whole, text) =>
         scanBlock(whole, text, offset, offset + written.length, open, missing, grammar === 'bash'),
@@ -124,8 +122,7 @@ export class Syntax {
       inText,
       inTag: inText ? undefined : beginsTag(doc, offset, grammar, tree),
       parses: lineJudge(lf, offset, asWritten),
-      continues: ENDED_BY_INDENTATION.has(grammar) ? undefined : lineJudge(lf, offset, withText, { open: true }),
-      excess: grammar === 'python' ? excessClosers(lf.slice(0, offset)) : undefined,
+      ...lineEnds(grammar, lf, offset, withText, isCode),
       openIndent: blockStart ? statementIndent(lf, lf.slice(0, offset).trimEnd().length - 1) : undefined,
       words: grammar === 'ruby' || grammar === 'bash',
       statementStart,

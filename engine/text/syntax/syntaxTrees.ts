@@ -103,14 +103,9 @@ export class SyntaxTrees {
    * @param read also gets the tree of `base`
    */
   withEdited<T>(docId: string, language: Language, base: string, text: string, read: (tree: Tree, old: Tree) => T): T {
-    let parser = this.#parsers.get(language);
-    if (!parser) {
-      parser = new Parser().setLanguage(language);
-      this.#parsers.set(language, parser);
-    }
     return this.withTree(docId, language, base, (old) => {
       const marked = edited(old, base, text);
-      const tree = parser.parse(text, marked) as Tree;
+      const tree = this.#parserOf(language).parse(text, marked) as Tree;
       marked.delete();
       try {
         return read(tree, old);
@@ -118,6 +113,22 @@ export class SyntaxTrees {
         tree.delete();
       }
     });
+  }
+
+  /** Whether a short text has no error. */
+  isCode(language: Language, text: string): boolean {
+    const tree = this.#parserOf(language).parse(text) as Tree;
+    try {
+      return !tree.rootNode.hasError;
+    } finally {
+      tree.delete();
+    }
+  }
+
+  #parserOf(language: Language): Parser {
+    const parser = this.#parsers.get(language) ?? new Parser().setLanguage(language);
+    this.#parsers.set(language, parser);
+    return parser;
   }
 
   /** Frees the trees of a document, or all. */

@@ -73,11 +73,34 @@ it.each([
   ['py', '# see f(|\n', 'a)', 'a)'],
   ['py', 'x = """a(\n|\n', 'b)', 'b)'],
   ['py', "x = 'a'\ny = |\n", 'g(b))', 'g(b)'],
+  ['py', 'def f(x):\n    |\n', 'return g(x):', 'return g(x)'],
+  ['py', 'def f(x):\n    total = sum(|\n', 'g(x)):', 'g(x))'],
+  ['py', 'def f(x):\n    if x:\n        a = 1\n    |\n', 'else g(x):', 'else'],
+  ['py', 'def f(x):\n    |\n', 'a = g(x) b', 'a = g(x)'],
+  ['py', 'def f(x):\n    a = [g(b) |\n', 'for b in h(x)]:', 'for b in h(x)]'],
   ['ts', 'function f() {\n  const a = |\n}\n', 'g(b)));', 'g(b)'],
   ['ts', 'run(() => {\n  const a = |\n});\n', 'g(b)', 'g(b)'],
   ['ts', 'run(\n  a,\n  |\n', 'g(b));', 'g(b));'],
-])('before a bracket that nothing opens: %s %j + %j', (extension, marked, raw, expected) => {
+])('before a bracket or colon that does not fit: %s %j + %j', (extension, marked, raw, expected) => {
   const { text, steps } = shown(extension, marked, raw);
   expect(text).toBe(expected);
   for (const step of steps) expect(text.startsWith(step), step).toBe(true);
+});
+
+it.each([
+  ['def f(x):\n    |\n', 'for a in g(x):'],
+  ['def f(x):\n    |\n', 'if x and g(x[1]):'],
+  ['def f(x):\n    if x:\n        a = 1\n    |\n', 'elif g(x):'],
+  ['def f(x):\n    try:\n        g()\n    |\n', 'except (A, B):'],
+  ['def f(x):\n    match x:\n        |\n', 'case P(a, b):'],
+  ['def f(x):\n    |\n', 'with open(x) as a, open(g(x)):'],
+  ['class A:\n    |\n', 'async def g(self, x: list[int]):'],
+  ['class A:\n    |\n', '@g(1)'],
+  ['class A:\n    a: |\n', 'dict[str, list[int]]'],
+  ['a = {\n    |\n', 'g(x):'],
+  ['def f(x):\n    return |\n', 'lambda: g(x)'],
+  ['if a and \\\n        |\n', 'g(x):'],
+  ['def f(x):\n    """Tells of\n    |\n', 'g(x):'],
+])('the end of a line of Python stays: %j + %j', (marked, raw) => {
+  expect(shown('py', marked, raw).text).toBe(raw);
 });

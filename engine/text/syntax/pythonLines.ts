@@ -1,0 +1,117 @@
+/**
+ * Judges new Python code by its brackets and line by line. Reads strings and comments by their characters, because a
+ * tree of unfinished Python code has errors anyway.
+ */
+
+/** A comment, a string with its closing quotes if it has them, or a bracket. */
+const TOKEN = /#[^\n]*|("""|''')(?:\\[\s\S]|(?!\1)[\s\S])*(\1)?|(["'])(?:\\[\s\S]|(?!\3)[^\\\n])*(\3)?|[()[\]{}]/g;
+const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
+const CLOSERS: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
+/** Longer lines are generated. They are not judged. In characters. */
+const MAX_LINE = 1000;
+/** By the first word of a line, what must stand above it. */
+const ABOVE: Readonly<Record<string, string>> = {
+  elif: 'if _:\n pass\n',
+  else: 'if _:\n pass\n',
+  except: 'try:\n pass\n',
+  finally: 'try:\n pass\n',
+  case: 'match _:\n',
+};
+/** What may be missing in open brackets, and at the end of an unfinished statement. */
+const IN_BRACKETS = ['', ' _', ' in _', ' _ in _', ' else _', ': _'];
+const AT_END = [
+  '',
+  ' _',
+  '\n  pass',
+  ':\n  pass',
+  ' _:\n  pass',
+  ' in _:\n  pass',
+  ' _ in _:\n  pass',
+  ' else _',
+  ' _ else _',
+  ' import _',
+  ' _ import _',
+  '():\n  pass',
+  ' _():\n  pass',
+  '\nexcept _: pass',
+  '\n  pass\nexcept _: pass',
+  ':\n  pass\nexcept _: pass',
+  ':\n case _: pass',
+  '\n case _: pass',
+  '\ndef _(): pass',
+];
+
+/**
+ * Returns a function that gives the offset of the first bracket in text at the cursor that closes none before it. It
+ * reads the code above the cursor once, and tells nothing if that has such a bracket or ends in a string or comment.
+ */
+export function excessClosers(above: string): (written: string) => number | undefined {
+  let known: readonly string[] | undefined | null = null;
+  return (written) => {
+    if (known === null) known = openAtEnd(above);
+    return known && excessIn(written, [...known]);
+  };
+}
+
+/**
+ * Returns a function that tells whether each line of text at the cursor can be read, or the beginning of one. Does not
+ * know the lines above. True if nothing tells.
+ * @param isCode whether a text has no error
+ */
+export function lineReader(above: string, isCode: (text: string) => boolean): (written: string) => boolean {
+  const lineStart = above.lastIndexOf('\n') + 1;
+  const judged = new Map<string, boolean>();
+  let isAlone: boolean | undefined;
+  return (written) => {
+    isAlone ??= openAtEnd(above.slice(0, lineStart))?.length === 0 && above[lineStart - 2] !== '\\';
+    if (!isAlone) return true;
+    return statementsOf(above.slice(lineStart) + written).every((line) => {
+      const known = judged.get(line) ?? isStatement(line, isCode);
+      judged.set(line, known);
+      return known;
+    });
+  };
+}
+
+/** The lines, without their indentation. A line goes on while a bracket or string is open. */
+function statementsOf(text: string): string[] {
+  const found: string[] = [];
+  let from = 0;
+  for (let at = text.indexOf('\n'); from < text.length; at = text.indexOf('\n', at + 1)) {
+    const line = text.slice(from, at < 0 ? text.length : at);
+    if (at >= 0 && (line.endsWith('\\') || openAtEnd(`${line}\n`)?.length !== 0)) continue;
+    found.push(line.trim());
+    from = at < 0 ? text.length : at + 1;
+  }
+  return found;
+}
+
+function isStatement(line: string, isCode: (text: string) => boolean): boolean {
+  const open = openAtEnd(line);
+  if (!open || line === '' || line.length > MAX_LINE || line.endsWith('\\')) return true;
+  const word = /^\w*/.exec(line)?.[0] ?? '';
+  const start = (Object.hasOwn(ABOVE, word) ? ABOVE[word] : '') + (word === 'case' ? ' ' : '') + line;
+  const closers = open.map((opener) => CLOSERS[opener]).reverse();
+  return (open.length > 0 ? IN_BRACKETS : ['']).some((inner) =>
+    AT_END.some((end) => isCode(start + inner + closers.join('') + end)),
+  );
+}
+
+/** The brackets that are open at the end of a text. */
+function openAtEnd(text: string): string[] | undefined {
+  const open: string[] = [];
+  if (excessIn(text, open) !== undefined) return undefined;
+  const last = [...text.matchAll(TOKEN)].at(-1);
+  const endsInside = last && last.index + last[0].length === text.length && /^["'#]/.test(last[0]);
+  return endsInside && (last[2] ?? last[4]) === undefined ? undefined : open;
+}
+
+/** @param open the brackets that are open before the text; changed */
+function excessIn(text: string, open: string[]): number | undefined {
+  for (const { 0: token, index } of text.matchAll(TOKEN)) {
+    const opener = OPENERS[token];
+    if (/^[([{]$/.test(token)) open.push(token);
+    else if (opener !== undefined && open.pop() !== opener) return index;
+  }
+  return undefined;
+}
