@@ -9,6 +9,7 @@ import {
   Divergence,
   FIXTURES,
   generateTogether,
+  isNarrowHere,
   loadNativeRunner,
   loadRunner,
   maxDifference,
@@ -57,7 +58,8 @@ describe.each(names)('%s', (name) => {
         const divergence = new Divergence();
         for (const [p, { input_ids: ids }] of prompts.entries())
           await forEachLogits(runner, ids, (position, row) => divergence.add(expected(p, position), row), 10, lane);
-        expect(divergence.mean, lane).toBeLessThan(0.015);
+        // Codes of 7 bits lose more: 0.021 at most.
+        expect(divergence.mean, lane).toBeLessThan(isNarrowHere ? 0.03 : 0.015);
       }
       await runner.dispose();
     }

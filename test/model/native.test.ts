@@ -14,6 +14,7 @@ import { loadAddon } from '../../engine/model/native/addon.ts';
 import { NativeRunner } from '../../engine/model/native/nativeRunner.ts';
 import { nativeFault, selfTestFault } from '../../engine/model/native/selfTest.ts';
 import {
+  isNarrowHere,
   loadNativeRunner,
   loadRunner,
   maxDifference,
@@ -131,10 +132,11 @@ describe.each(Object.entries(SHAPES))('shape %s', (name, shape) => {
   });
 });
 
-// The first model has key biases of hundreds, so rounding moves its scores by more.
+// The first model has key biases of hundreds, so rounding moves its scores by more. The step graph has codes of 7 bits
+// on processors without VNNI. The kernels always have 8.
 test.each([
-  ['qwen2-untied-bf16', 0.1],
-  ['qwen3-tied-sharded', 0.03],
+  ['qwen2-untied-bf16', isNarrowHere ? 0.25 : 0.1],
+  ['qwen3-tied-sharded', isNarrowHere ? 0.12 : 0.03],
 ])('%s: queries and received attention are those of the step graph', async (name, share) => {
   const dir = path.join(MODELS, name);
   const [onnx, native] = [await loadRunner(dir, cacheDir, 'int8'), await loadNativeRunner(dir, cacheDir, 'int8')];
