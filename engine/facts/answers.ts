@@ -1,19 +1,11 @@
 /** Answers questions from the facts of one file. Gives no answer that the syntax tree leaves open. */
 import { lineNumbersOf, occursIn } from '../text/syntax/occurrences.ts';
 import { commentOf, headComment } from './extract/comments.ts';
-import type { Definition } from './extract/definitions.ts';
+import { areOverloads, type Definition, isConstructor, isMemberOf } from './extract/definitions.ts';
 import { callerOf } from './extract/facts.ts';
 import { oneLine } from './extract/tree.ts';
 import type { Intent } from './intents.ts';
-import {
-  basesAnswer,
-  exportsAnswer,
-  firsts,
-  importsAnswer,
-  isMemberOf,
-  membersAnswer,
-  outlineAnswer,
-} from './lists.ts';
+import { basesAnswer, exportsAnswer, firsts, importsAnswer, membersAnswer, outlineAnswer } from './lists.ts';
 import type { Query } from './questions.ts';
 import { asItem, fullName, type Item, joined, quoted, type Source } from './sentences.ts';
 
@@ -83,15 +75,14 @@ function ofEach(answer: (one: Definition, source: Source, about: string, query: 
 function whereAnswer(query: Query, source: Source): string | undefined {
   const { name, owner } = query;
   const called = calledBy(query, source);
-  const [one, ...others] = called;
-  const about = one && others.length === 0 ? fullName(one, source) : quoted(name);
-  const defined = source.sayAny('defined', source.placesOf(called.map(({ line }) => line)), about);
+  const [one] = called;
+  const about = one && (called.length === 1 || areOverloads(called)) ? fullName(one, source) : quoted(name);
+  const title = areOverloads(called) ? 'overloaded' : 'defined';
+  const defined = source.sayAny(title, source.placesOf(called.map(({ line }) => line)), about);
   const imported = source.sayAny('imported', importsOf(query, source), quoted(name));
   const appear = owner === undefined ? lineNumbersOf(source.document.lf, name) : [];
   return joined([defined, imported]) ?? source.sayAny('appears', source.placesOf(appear), about);
 }
-
-const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
 /** The written declaration. For a class, that of its constructor. */
 function signatureOf(one: Definition, source: Source, about: string, { parameter }: Query): string | undefined {

@@ -1,5 +1,5 @@
 /** Answers questions about lists: outline, imports, exports, members. Does not answer other questions about a name. */
-import type { Definition } from './extract/definitions.ts';
+import { type Definition, isMemberOf } from './extract/definitions.ts';
 import { type Kind, KINDS } from './intents.ts';
 import type { Query } from './questions.ts';
 import { asItem, fullName, type Item, joined, type Source } from './sentences.ts';
@@ -12,10 +12,6 @@ function kindsOf({ kind, owner, word, constant }: Definition, { facts }: Source)
   if (kind === 'method') return owner === undefined ? [] : ['method', facts.partial ? 'function' : ''];
   return [kind, word];
 }
-
-/** Members belong to the definition that contains them, because several definitions may have one name. */
-export const isMemberOf = (member: Definition, { name, at }: Definition): boolean =>
-  member.owner === name && (member.ownerAt === undefined || member.ownerAt === at);
 
 /** The first definition of each name, because overloads and accessors count once. */
 export function firsts<T extends Pick<Definition, 'name'> & Partial<Definition>>(some: readonly T[]): T[] {

@@ -16,6 +16,7 @@ const TITLES = {
   publics: ['Public names of #:', 'Nomes públicos de #:'],
   unclear: ['It is not certain what # exports.', 'Não é certo o que # exporta.'],
   defined: ['# is defined', 'A definição de # está'],
+  overloaded: ['# has overloads. It is defined', '# tem sobrecargas. A definição está'],
   imported: ['# is imported from', '# é importado de'],
   signature: ['The signature of # is', 'A assinatura de # está'],
   returns: ['# returns', '# retorna'],

@@ -39,7 +39,7 @@ const ABOUT_FILES: readonly (readonly [file: string, question: string, answer: s
   [
     'ledger.ts',
     'Where is load defined?',
-    "`load` is defined:\n\n- on line 46: `export function load(path: string): Ledger;`\n- on line 47: `export function load(path: string, currency: Currency): Ledger;`\n- on line 48: `export function load(path: string, currency: Currency = 'EUR'): Ledger {`",
+    "`load` has overloads. It is defined:\n\n- on line 46: `export function load(path: string): Ledger;`\n- on line 47: `export function load(path: string, currency: Currency): Ledger;`\n- on line 48: `export function load(path: string, currency: Currency = 'EUR'): Ledger {`",
   ],
   ['ledger.ts', 'What happens if cents is NaN?', REFUSED],
   ['ledger.ts', 'Write a test for add', REFUSED],

@@ -54,6 +54,18 @@ export interface Definition {
 const MEMBERS =
   /^(method_definition|method_signature|abstract_method_signature|public_field_definition|field_definition|property_signature|pair)$/;
 
+/** Members belong to the definition that contains them, because several definitions may have one name. */
+export const isMemberOf = (member: Definition, { name, at }: Definition): boolean =>
+  member.owner === name && (member.ownerAt === undefined || member.ownerAt === at);
+
+export const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
+
+/** Whether definitions of one name are one function with several signatures. Only the last may have a body. */
+export const areOverloads = (all: readonly Definition[]): boolean =>
+  all.length > 1 &&
+  all.slice(0, -1).every(({ parameters, given, ownerAt }) => parameters && !given && ownerAt === all[0]?.ownerAt) &&
+  all.at(-1)?.ownerAt === all[0]?.ownerAt;
+
 /** State of a walk over the tree. */
 export interface Reading {
   text: string;

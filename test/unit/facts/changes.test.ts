@@ -252,10 +252,10 @@ test('overloads of a function are one definition', async () => {
     'export function load(path: string): string;\nexport function load(path: URL): string;\n' +
     'export function load(path: unknown) {\n  return String(path);\n}\nfunction one() {}\nclass A { one() {} }\n';
   expect(await ask('Where is load defined?', { 'a.ts': text })).toBe(
-    '`load` is defined:\n\n- on line 1: `export function load(path: string): string;`\n- on line 2: `export function load(path: URL): string;`\n- on line 3: `export function load(path: unknown) {`',
+    '`load` has overloads. It is defined:\n\n- on line 1: `export function load(path: string): string;`\n- on line 2: `export function load(path: URL): string;`\n- on line 3: `export function load(path: unknown) {`',
   );
   expect(await ask('Onde está definida a função load?', { 'a.ts': text })).toBe(
-    'A definição de `load` está:\n\n- na linha 1: `export function load(path: string): string;`\n- na linha 2: `export function load(path: URL): string;`\n- na linha 3: `export function load(path: unknown) {`',
+    '`load` tem sobrecargas. A definição está:\n\n- na linha 1: `export function load(path: string): string;`\n- na linha 2: `export function load(path: URL): string;`\n- na linha 3: `export function load(path: unknown) {`',
   );
   expect(await ask('Where is one defined?', { 'a.ts': text })).toBe(
     '`one` is defined:\n\n- on line 6: `function one() {}`\n- on line 7: `class A { one() {} }`',
