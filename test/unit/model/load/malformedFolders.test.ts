@@ -2,17 +2,18 @@
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { inspect } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parseBoundedJson } from '../../../../engine/model/load/boundedJson.ts';
 import { parseHeader } from '../../../../engine/model/load/safetensors.ts';
 import { RequestError } from '../../../../engine/protocol/errors.ts';
 import { inspectFolder } from '../../../../engine/server/inspection.ts';
 import { ModelText } from '../../../../engine/text/format/modelText.ts';
-import { random } from '../../../support/model/fixtures.ts';
 
 const GOOD = path.join(import.meta.dirname, '../../../fixtures/models/qwen2-untied-bf16');
 const FILES = ['config.json', 'generation_config.json', 'tokenizer.json', 'tokenizer_config.json', 'model.safetensors'];
-const NUM_FOLDERS = 100;
+/** Enough for each fault to take each of its kinds and values. */
+const NUM_FOLDERS = 130;
 
 type Json = Record<string, unknown>;
 type Draw = <T>(values: readonly T[]) => T;
@@ -36,7 +37,14 @@ const write = (dir: string, file: string, text: string | Uint8Array): void => wr
 
 /** No integer that could be a size. */
 const NO_SIZES = [-1, 0, 1.5, 1e9, 2 ** 53, 1e308, '@infinity', '96', '', [], {}, [[[]]], true];
-const SIZES = ['hidden_size', 'intermediate_size', 'num_hidden_layers', 'num_attention_heads', 'vocab_size'];
+const SIZES = [
+  'hidden_size',
+  'intermediate_size',
+  'num_hidden_layers',
+  'num_attention_heads',
+  'num_key_value_heads',
+  'vocab_size',
+];
 const NO_NUMBERS = [-1, 0, 1e308, '@infinity', '1e-6', [], {}, false];
 const NO_IDS = [-1, 0.5, 2 ** 31, 1e308, '@infinity', '5', null, [], true];
 const LFS = `version https://git-lfs.github.com/spec/v1\noid sha256:${'ab'.repeat(32)}\nsize 2397104\n`;
@@ -45,7 +53,7 @@ const deep = (levels: number): string => `${'{"a":'.repeat(levels)}1${'}'.repeat
 const vocabOf = (json: Json) => (json.model as { vocab: Json }).vocab;
 const TOKENIZER: Record<string, (json: Json, draw: Draw) => void> = {
   'a wrong id': (json, draw) => {
-    vocabOf(json)[draw(Object.keys(vocabOf(json)))] = draw(NO_IDS);
+    vocabOf(json)[draw(['a', 'b', 'c'])] = draw(NO_IDS);
   },
   'an id beyond the model': (json, draw) => {
     vocabOf(json)[draw(['a', 'b', 'c'])] = 435;
@@ -178,14 +186,23 @@ const FAULTS: readonly Fault[] = [
   },
 ];
 
-const next = random(20_260_101);
-const draw: Draw = (values) => values[Math.floor(next() * values.length)]!;
+/** How often values have been drawn from, by themselves. They are taken in turn, so that each is. */
+const draws = new Map<string, number>();
+const draw: Draw = (values) => {
+  const key = inspect(values);
+  const count = draws.get(key) ?? 0;
+  draws.set(key, count + 1);
+  return values[count % values.length]!;
+};
 
-test.each(Array.from({ length: NUM_FOLDERS }, (_, i) => i))('folder %i', async (i) => {
-  const dir = path.join(root, draw(['plain', 'two\nlines', 'tab\tand \u2028', "quo'te"]), String(i));
+function goodFolder(name: string): string {
+  const dir = path.join(root, draw(['plain', 'two\nlines', 'tab\tand \u2028', "quo'te"]), name);
   mkdirSync(dir, { recursive: true });
   for (const file of FILES) cpSync(path.join(GOOD, file), path.join(dir, file));
-  const what = FAULTS[i % FAULTS.length]!(dir, draw);
+  return dir;
+}
+
+async function expectRefusal(dir: string, what: string): Promise<string> {
   const refusal = await inspectFolder(dir).then(
     () => null,
     (error: unknown) => error,
@@ -201,7 +218,34 @@ test.each(Array.from({ length: NUM_FOLDERS }, (_, i) => i))('folder %i', async (
   // The text side reads the same files by itself, beside the import.
   await ModelText.load(dir).catch((error: unknown) => expect(error, what).toBeInstanceOf(RequestError));
   rmSync(dir, { recursive: true });
+  return message;
+}
+
+test.each(Array.from({ length: NUM_FOLDERS }, (_, i) => i))('folder %i', async (i) => {
+  const dir = goodFolder(String(i));
+  await expectRefusal(dir, FAULTS[i % FAULTS.length]!(dir, draw));
 });
+
+test.each(SIZES)('config.json: any wrong %s is refused by name', async (key) => {
+  for (const value of NO_SIZES) {
+    const dir = goodFolder(key);
+    edit(dir, 'config.json', (json) => {
+      json[key] = value;
+    });
+    expect(await expectRefusal(dir, JSON.stringify(value))).toContain(key);
+  }
+});
+
+test.each(['a wrong id', 'a wrong id of an added token', 'a merge of a missing token', 'a wrong merge'])(
+  'tokenizer.json: %s is refused, whatever it is',
+  async (kind) => {
+    for (let i = 0; i < NO_IDS.length; i++) {
+      const dir = goodFolder(`${kind} ${i}`);
+      edit(dir, 'tokenizer.json', (json) => TOKENIZER[kind]!(json, draw));
+      expect(await expectRefusal(dir, kind)).toContain('tokenizer.json');
+    }
+  },
+);
 
 test('the folder that they were made from is accepted', async () => {
   expect((await inspectFolder(GOOD)).canComplete).toBe(true);
