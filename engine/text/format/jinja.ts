@@ -3,6 +3,7 @@
  * tokens (see chatTemplate.ts).
  */
 import { runInNewContext } from 'node:vm';
+import { t } from '@vscode/l10n';
 import { run } from './jinjaRuntime.ts';
 import { parseTemplate } from './jinjaSource.ts';
 import { strftime } from './strftime.ts';
@@ -25,7 +26,12 @@ export class JinjaTemplate {
   constructor(source: string) {
     if (source.length > MAX_CHARACTERS)
       throw new Error(`it has ${source.length} characters; at most ${MAX_CHARACTERS} are supported`);
-    this.#program = parseTemplate(source);
+    try {
+      this.#program = parseTemplate(source);
+    } catch (error) {
+      const line = lineOfFault(source, faultOf(error));
+      throw new Error(line === undefined ? faultOf(error) : t('line {0}: {1}', line, faultOf(error)));
+    }
   }
 
   /** @throws RenderTimeout, or Error with the reason, on one line */
@@ -48,6 +54,34 @@ export class JinjaTemplate {
     }
   }
 }
+
+/**
+ * The line from which on a template has this fault: the first one with which all beginnings have it. The library does
+ * not tell. Undefined if the template has one line.
+ */
+function lineOfFault(source: string, fault: string): number | undefined {
+  const lines = source.split('\n');
+  if (lines.length < 2) return undefined;
+  const faultWith = (count: number): string | undefined => {
+    try {
+      parseTemplate(lines.slice(0, count).join('\n'));
+      return undefined;
+    } catch (error) {
+      return faultOf(error);
+    }
+  };
+  let [without, found] = [0, lines.length];
+  while (found - without > 1) {
+    const middle = (without + found) >> 1;
+    if (faultWith(middle) === fault) found = middle;
+    else without = middle;
+  }
+  return found;
+}
+
+/** The library reads behind the last token of a template that leaves a block open. */
+const faultOf = (error: unknown): string =>
+  error instanceof TypeError ? t('a block is not closed') : onOneLine(error);
 
 /** At most 300 characters. */
 export function onOneLine(error: unknown): string {

@@ -94,7 +94,11 @@ describe('a chat template that cannot be used', () => {
   const rendersMessages = '{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}';
 
   it.each([
-    ['cannot be parsed', `${rendersMessages}{% include 'x' %}`, /^chat_template\.jinja: .* read \(.*include/],
+    [
+      'cannot be parsed',
+      `${rendersMessages}\n\n{% include 'x' %}`,
+      /^chat_template\.jinja: .* read \(line 5: .*include/,
+    ],
     ['is too long', ' '.repeat(65_537), /^chat_template\.jinja: .* 65537 characters/],
     ['fails when it runs', `${rendersMessages}{{ 'a'.nothing() }}`, /^chat_template\.jinja: .* used \(.*function/],
   ])('that %s switches off chat alone', async (_, source, reason) => {

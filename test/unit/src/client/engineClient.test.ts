@@ -14,6 +14,28 @@ describe('requests', () => {
     expect(answered).toEqual(['raw']);
   });
 
+  test('reasoning goes to who asks for it, and is never a part of the answer', async () => {
+    const { client } = clientOf((message, say) => {
+      if (message.type === 'generate')
+        say({
+          type: 'chunk',
+          requestId: message.requestId,
+          text: '',
+          tokenIds: [1],
+          logprobs: [0],
+          reasoning: 'I think.',
+        });
+      WORKING(message, say);
+    });
+    const [chunks, thoughts]: [string[], string[]] = [[], []];
+    const onChunk = (text: string) => chunks.push(text);
+    await client.generate({ ...ASK, onChunk, onReasoning: (text) => thoughts.push(text) });
+    // The models and the participant of VS Code's chat do not ask for it.
+    await client.generate({ ...ASK, onChunk });
+    expect(chunks).toEqual(['a', 'b', 'a', 'b']);
+    expect(thoughts).toEqual(['I think.']);
+  });
+
   test('an abort reaches the engine, and the request resolves with its answer', async () => {
     const { client, engines, answered } = clientOf(SLOW);
     const abort = new AbortController();

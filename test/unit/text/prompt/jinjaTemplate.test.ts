@@ -66,3 +66,16 @@ it.each([
 ])('%s is refused by name', (template, reason) => {
   expect(() => new JinjaTemplate(template).render(VARIABLES)).toThrow(reason);
 });
+
+it.each([
+  [
+    "a\n{% for m in messages %}\n{{ m.content }}\n{% endfor %}\n{% include 'x' %}\nb",
+    'line 5: Unknown statement type: include',
+  ],
+  ['a\n{% for m in messages %}\n{{ m }}\n', 'line 2: a block is not closed'],
+  ['a\n{{ b | }}\n{{ c }}', 'line 2: Unexpected token: CloseExpression'],
+  ['a\n\n{% if a < b < c %}\n{% endif %}\n{% if a %}', 'line 3: a chain of comparisons is not supported'],
+  ["a {% include 'x' %}", 'Unknown statement type: include'],
+])('a fault of %j is told with its line, if there are several', (source, message) => {
+  expect(() => new JinjaTemplate(source)).toThrow(new Error(message));
+});
