@@ -126,7 +126,7 @@ function cutAtExistingCloser(context: CursorContext, cut: Cut): Cut {
 function cutAtBracket({ before, after, inText }: CursorContext, cut: Cut): Cut {
   const closer = after.trimStart()[0] ?? '';
   // At the end of a comment nothing closes a bracket, as in "(path".
-  if (closer === '' && inText && !'\'"`'.includes(leftOpen(before).at(-1) ?? ' ')) {
+  if (/^\s*($|\*\/|-->)/.test(after) && inText && !'\'"`'.includes(leftOpen(before).at(-1) ?? ' ')) {
     const end = cut.text.slice(0, unclosedIn(cut.text)).trimEnd().length;
     return cut.ended ? cutAt(cut, end) : { ...cut, shown: Math.min(cut.shown, end) };
   }

@@ -420,6 +420,17 @@ describe('a book of entries', () => {
       ' the file (once) and',
     );
   });
+
+  it.each([
+    ['a.ts', '// Reads|\nopen(path);\n', ' the list [0', ' the list'],
+    ['a.ts', '/* Reads| */\nopen(path);\n', ' the file (path', ' the file'],
+    ['a.ts', '/**\n * Reads|\n */\nfunction open(path) {}\n', ' the file (path', ' the file'],
+    ['a.go', '// Reads|\nfunc open() {}\n', ' the map {key', ' the map'],
+    ['a.rb', '# Reads|\nopen(path)\n', ' all (a, [b', ' all'],
+    ['a.rs', '/// Reads|\nfn open() {}\n', " the file's rows (once)", " the file's rows (once)"],
+  ])('nor has one of %s: %j + %j', (path, marked, written, expected) => {
+    expect(shown(path, marked, written, [], { multiline: false })).toBe(expected);
+  });
 });
 
 describe('a name in a statement that is not finished', () => {
