@@ -31,6 +31,8 @@ const TYPE = /^(export |default |abstract |public |private |pub )*(class|interfa
 const TEST_TITLE = /^(it|test|describe|suite|specify|context)(\.\w+)?\(\s*(['"`]).{3,}\3\s*,/;
 /** The header of a function in a language with braces. */
 const FUNCTION = /^(?!.*\b(class|interface|object)\b).*\)[^()]*\{$/;
+const CONTROL =
+  /^[}\s]*(if|else|for|foreach|while|switch|catch|do|try|with|using|lock|synchronized|match|when|unless)\b/;
 /** Where the comment of a whole definition begins, or a line that only such a comment has. */
 const DOC = /^(\/\*\*$|(\/\*)?\*+\s*@(param|returns?|private|protected|public|template|memberof|override)\b)/;
 const IMPORTS = /\b(import|from|require(_relative)?|mod|vi|jest)\b/;
@@ -107,6 +109,7 @@ export function fits({
     if (isStart && isProse(lines, i)) return !isCopiedProse(line, around, header) || isAbout(line, lf.slice(offset));
     if (isStart && header !== undefined && repeatsOutside(line, header, lf)) return false;
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
+    if (i > 0 && repeatsItself([before + (lines[0] as string), ...lines.slice(1, i + 1)])) return false;
     const [start, end] = [offset + from, offset + written.length];
     const isUnfit = read(lf, place, written, (scopes, before) => {
       const added = { scopes, grammar, text: scopes.text, start, end, others: texts };
@@ -194,6 +197,23 @@ function repeatsDeclaration(
     });
   });
   return repeats === true;
+}
+
+/** Whether the last of these lines begins a function, type or test that begins above in the same block. */
+function repeatsItself(lines: readonly string[]): boolean {
+  const line = (lines.at(-1) as string).trimEnd();
+  const code = line.trimStart();
+  const isFunction =
+    (FUNCTION.test(code) && !CONTROL.test(code) && !isCallback(code)) || /^(async\s+)?def\s/.test(code);
+  if (!TEST_TITLE.test(code) && !TYPE.test(code) && !(isFunction && nameIn(code) !== undefined)) return false;
+  if (/^\s*(@|#)/.test(lines.at(-2) ?? '')) return false;
+  const depth = line.length - code.length;
+  for (let i = lines.length - 2; i >= 0; i--) {
+    const above = (lines[i] as string).trimEnd();
+    if (above === line) return true;
+    if (above !== '' && above.search(/\S/) < depth) return false;
+  }
+  return false;
 }
 
 /** Where the line begins that is above the one at an offset and indented less, or -1. */

@@ -398,6 +398,21 @@ describe('a book of entries', () => {
     ['a test is not repeated', "it('adds an entry', () => {\n    expect(1).toBe(1);\n  });", ''],
     ['nor is a suite', "describe('a book of entries', () => {\n", ''],
     [
+      'nor a test that the text itself has, with other lines between',
+      "it('is empty', () => {\n    expect(makeBook().size).toBe(0);\n  });\n  it('is new', () => {\n    run();\n  });\n  it('is empty', () => {\n    run(1);\n  });",
+      "it('is empty', () => {\n    expect(makeBook().size).toBe(0);\n  });\n  it('is new', () => {\n    run();\n  });",
+    ],
+    [
+      'nor a function',
+      'function a() {\n    return 1;\n  }\n  function b() {\n    function a() {\n      return 2;\n    }\n  }\n  function a() {\n    return 3;',
+      'function a() {\n    return 1;\n  }\n  function b() {\n    function a() {\n      return 2;\n    }\n  }',
+    ],
+    [
+      'but a loop may be',
+      'function a() {\n    for (const b of c) {\n      f(b);\n    }\n    for (const b of c) {\n      g(b);\n    }\n  }',
+      'function a() {\n    for (const b of c) {\n      f(b);\n    }\n    for (const b of c) {\n      g(b);\n    }\n  }',
+    ],
+    [
       'another test of the same form is shown',
       "it('adds two entries', () => {\n    expect(makeBook().size).toBe(0);\n  });",
       "it('adds two entries', () => {\n    expect(makeBook().size).toBe(0);\n  });",
