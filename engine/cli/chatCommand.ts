@@ -40,7 +40,7 @@ export async function chat(line: CommandLine): Promise<number> {
           log(
             message === undefined
               ? '/anyway asks it all the same'
-              : `--message "/anyway QUESTION" asks it all the same`,
+              : `--model MODEL uses another model (see kvasir models); --message "/anyway QUESTION" asks this one all the same`,
           );
         // A refusal, or an answer that was stopped before its first text, is no part of the conversation.
         if (answer === '' || refused !== undefined) messages.pop();

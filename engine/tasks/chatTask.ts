@@ -13,6 +13,7 @@ import { prefillRanges, reservedForAnswer, type PreparedRequest, type Shaped, sa
 import { reasoningForm, reservedForReasoning } from './reasoning.ts';
 import { runaway } from './repetition.ts';
 import {
+  absentReply,
   emptyReply,
   helpReply,
   isGreeting,
@@ -65,7 +66,8 @@ export function prepareChat(layout: Layout, asked: ChatOptions, sampling?: Sampl
       emptyReply(asked.messages, asked.docs, asked.snippets) ??
       (asked.anyway || answer.known
         ? undefined
-        : refusedReply(layout, asked.messages, asked, asked.isSummary ?? false)))
+        : (absentReply(asked.messages, asked.docs, asked.snippets) ??
+          refusedReply(layout, asked.messages, asked, asked.isSummary ?? false))))
     : undefined;
   if (reply) return { ...prepared, known: reply };
   if (asked.asIs || !isGreeting(last)) return prepared;
@@ -79,13 +81,14 @@ export function measureChat(layout: Layout, options: ChatOptions, sampling?: Sam
 
 /**
  * For a small model, removes earlier turns that the model did not write. It would imitate their wording, and its own
- * inventions would look like facts from the file.
+ * inventions would look like facts from the file. It gets no files with a greeting, which it would read as code.
  */
 function forModel(layout: Layout, options: ChatOptions): ChatOptions {
   if (!layout.text.manifest.chat.facts || options.asIs) return options;
   const { messages } = options;
   const isKnown = messages.map(({ role }, i) => role === 'user' && messages[i + 1]?.source !== undefined);
-  return { ...options, messages: messages.filter((_, i) => !isKnown[i] && !isKnown[i - 1]) };
+  const files = isGreeting(messages.at(-1)?.content ?? '') ? { docs: [], snippets: [] } : {};
+  return { ...options, ...files, messages: messages.filter((_, i) => !isKnown[i] && !isKnown[i - 1]) };
 }
 
 /**

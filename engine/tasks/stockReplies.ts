@@ -3,7 +3,7 @@
  * questions about files that are empty or do not fit. Does not run the model.
  */
 import { t } from '@vscode/l10n';
-import type { KnownAnswer } from '../facts/ask.ts';
+import { fromFiles, type KnownAnswer } from '../facts/ask.ts';
 import { hasFacts } from '../facts/extract/facts.ts';
 import { FACT_COMMANDS } from '../facts/questions.ts';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
@@ -145,6 +145,45 @@ export function refusedReply(
   if ((isOfFile && docs.every(hasFacts)) || isOfSelection || !leansOnFiles(messages) || THANKS.test(last))
     return undefined;
   return tooSmall(layout);
+}
+
+/** Part of a question, with a name perhaps in backticks or before empty brackets. */
+const NAME = /^(`?)([\p{L}_$][\p{L}\p{N}_$]*)(\(\))?`?[?.!,]*$/u;
+/** Neither a word nor a product, as `JavaScript` and `macOS` are. */
+const SURELY_CODE = /^(?:[\p{Ll}_$][\p{L}\p{N}$]*\p{Ll}\p{Lu}\p{Ll}|[\p{L}$]+_)[\p{L}\p{N}_$]*$/u;
+
+/**
+ * The reply to a short question about a name that stands nowhere: neither in the files, nor in what was said. Undefined
+ * if it names nothing that is surely code, or if one of its names stands anywhere.
+ */
+export function absentReply(
+  messages: readonly ChatMessage[],
+  docs: readonly SourceDocument[],
+  snippets: readonly Snippet[] = [],
+): KnownAnswer | undefined {
+  const last = messages.at(-1)?.content ?? '';
+  const files = [...docs.map(({ lf: text, path }) => ({ text, path })), ...snippets];
+  // Of the file of a selection only a part may be known.
+  const isPart = snippets.some(
+    ({ startLine, path }) => startLine !== undefined && !docs.some((doc) => doc.path === path),
+  );
+  if (files.length === 0 || isPart || !leansOnFiles(messages)) return undefined;
+  const names = last.split(/\s+/).flatMap((word) => {
+    const [, mark, name = '', call] = NAME.exec(word) ?? [];
+    return mark || call || SURELY_CODE.test(name) ? [name] : [];
+  });
+  const known = [
+    ...files.flatMap(({ text, path }) => [text, path]),
+    ...messages.slice(0, -1).map((each) => each.content),
+  ];
+  const isKnown = (name: string) => known.some((text) => text.toLowerCase().includes(name.toLowerCase()));
+  if (names[0] === undefined || names.some(isKnown)) return undefined;
+  const paths = [...new Set(files.map(({ path }) => path))];
+  const text = t('`{0}` does not appear in {1}.', names[0], paths.map((path) => `\`${path}\``).join(', '));
+  return fromFiles(
+    text,
+    paths.map((path) => ({ path })),
+  );
 }
 
 export const tooSmall = ({ text }: Layout): KnownAnswer => ({

@@ -35,7 +35,7 @@ const ABOUT_FILES: readonly (readonly [file: string, question: string, answer: s
     /^The comment of `Ledger\.add` \(line 23\) says:\n\n> Adds one entry and returns its number\.$/,
   ],
   ['ledger.ts', 'What does formatCents do?', '`formatCents` is imported from `./money` (line 3).'],
-  ['ledger.ts', 'What does `withdraw` do?', REFUSED],
+  ['ledger.ts', 'What does `withdraw` do?', '`withdraw` does not appear in `src/ledger.ts`.'],
   [
     'ledger.ts',
     'Where is load defined?',

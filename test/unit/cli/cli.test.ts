@@ -631,7 +631,9 @@ describe('the program', () => {
     const chat = (message: string) => run('chat', '--file', file, '--message', message, '--max-tokens', '2');
     const refused = await chat('Is this code fast?');
     expect(refused.stdout).toMatch(/ is too small for this/);
-    expect(refused.stderr).toContain('--message "/anyway QUESTION" asks it all the same');
+    expect(refused.stderr).toContain(
+      '--model MODEL uses another model (see kvasir models); --message "/anyway QUESTION" asks this one all the same',
+    );
     expect((await chat('/anyway Is this code fast?')).stdout).toMatch(
       /\nnote: written by the model, so it may be wrong\n/,
     );

@@ -509,7 +509,8 @@ describe('an answer', () => {
       'Write a test for parse',
       'Como uso parse?',
       'Explain recursion',
-      'Is it `safe`?',
+      'Is it safe?',
+      'Is `parse` safe?',
     ];
 
     it('is one short sentence that offers a larger model and recommends nothing else', () => {
@@ -551,6 +552,35 @@ describe('an answer', () => {
       expect(reply(layout, 'Is it fast?', { snippets })?.source).toBe('refused');
       // A larger model is asked anything.
       for (const question of WANTED) expect(reply(general, question), question).toBeUndefined();
+    });
+
+    it('says of a name that stands nowhere that it does not appear', () => {
+      for (const [question, name] of [
+        ['What does parseAll do?', 'parseAll'],
+        ['Why is next_id slow?', 'next_id'],
+        ['Is `safe` used well?', 'safe'],
+        ['Does load() throw, and why', 'load'],
+        ['Como funciona parseTudo?', 'parseTudo'],
+      ])
+        expect(reply(layout, question as string), question).toEqual({
+          text: `\`${name}\` does not appear in \`src/a.ts\`.`,
+          note: 'from the code of src/a.ts, not written by the model',
+          source: 'files',
+        });
+      // Words, products, and names that stand somewhere.
+      for (const question of [
+        'Is it JavaScript?',
+        'Does it run on macOS?',
+        'Why does PARSE() fail?',
+        'What is `a` for?',
+      ])
+        expect(reply(layout, question)?.source, question).toBe('refused');
+      const asked = 'What does parseAll do?';
+      expect(reply(layout, asked, { anyway: true })).toBeUndefined();
+      expect(reply(general, asked)).toBeUndefined();
+      // Another part of that file may have the name.
+      const snippets = [{ path: 'src/b.ts', text: 'return 1;', startLine: 3 }];
+      expect(reply(layout, asked, { snippets })?.source).toBe('refused');
     });
   });
 
@@ -794,6 +824,13 @@ describe('a greeting', () => {
     for (const message of ['oi', 'olá', 'Bom dia!', 'boa tarde'])
       expect(promptOf(layout, message), message).toEqual(promptOf(layout, 'Olá!'));
     expect(promptOf(layout, 'hi', 'hi', 'What is it?')).toEqual(promptOf(layout, 'Hello there', 'hi', 'What is it?'));
+  });
+
+  it('is no question about the files, which a small model does not get with it', () => {
+    const docs = [new SourceDocument('a', 'src/a.ts', 'export function parse(text: string) {}\n')];
+    const messages = [{ role: 'user' as const, content: 'hello' }];
+    expect(prepareChat(layout, { docs, messages }).promptIds).toEqual(promptOf(layout, 'hello'));
+    expect(prepareChat(general, { docs, messages }).promptIds).not.toEqual(promptOf(general, 'hello'));
   });
 
   it('is not replaced in a longer message, or for models without such words', () => {
