@@ -26,13 +26,23 @@ const config = {
   max_position_embeddings: 128,
 };
 
+const experts = {
+  model_type: 'qwen3_moe',
+  num_experts: 12,
+  num_experts_per_tok: 3,
+  moe_intermediate_size: 3 * BLOCK,
+  norm_topk_prob: true,
+};
+
 test.each([
-  ['int8', true],
-  ['int8', false],
-  ['int4', true],
-] as const)('%s, tied: %s: logits have the same bits alone and with others', async (precision, tied) => {
-  const dir = path.join(folder.dir, `tied-${tied}`);
-  writeRandomModel(dir, { config: { ...config, tie_word_embeddings: tied }, dtype: 'F32', seed: 7 });
+  ['int8', 'tied', { tie_word_embeddings: true }],
+  ['int8', 'untied', { tie_word_embeddings: false }],
+  ['int4', 'tied', { tie_word_embeddings: true }],
+  ['int8', 'experts', { tie_word_embeddings: false, ...experts }],
+  ['int4', 'experts whose shares are not normed', { tie_word_embeddings: true, ...experts, norm_topk_prob: false }],
+] as const)('%s, %s: logits have the same bits alone and with others', async (precision, what, change) => {
+  const dir = path.join(folder.dir, what);
+  writeRandomModel(dir, { config: { ...config, ...change }, dtype: 'F32', seed: 7 });
   const next = random(7);
   const ids = Array.from({ length: 33 }, () => Math.floor(next() * config.vocab_size));
   for (const products of formsHere) {

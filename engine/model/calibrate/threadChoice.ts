@@ -75,6 +75,7 @@ const NATIVE_CONFIG: ModelConfig = {
   ffnBias: false,
   isText: false,
   isGpt: false,
+  experts: null,
   gate: 'silu',
   normOffset: 0,
   norms: 'before',

@@ -2,10 +2,10 @@
  * Operations that all parts of the step graph use: nodes, weights by name, linear layers in the form of their weights,
  * 8-bit codes of rows. Owns shared constants. Does not know the layers.
  */
-import { BLOCK } from '../load/quantise.ts';
+import { BLOCK, type Form } from '../load/quantise.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
 import type { Attribute, OnnxWriter } from './onnxWriter.ts';
-import { linearBits } from '../load/planItems.ts';
+import { linearBits, type StoredTensor } from '../load/planItems.ts';
 import type { WeightPlan } from '../load/weightPlan.ts';
 
 export const MS = 'com.microsoft';
@@ -15,6 +15,8 @@ export interface Coded {
   readonly codes: string;
   /** [..., 1]. */
   readonly rowMax: string;
+  /** x / rowMax. */
+  readonly relative: string;
 }
 
 /** The new K and V rows of a layer as stored. */
@@ -87,6 +89,15 @@ export class GraphOps {
     return tensor.name;
   }
 
+  formOf(name: string): Form {
+    return this.#plan.linears.get(name)!.form;
+  }
+
+  /** Weights that no layer of its own uses, and their scales. */
+  stack(name: string): [weight: StoredTensor, scales: StoredTensor | undefined] {
+    return [this.#plan.stored.get(name)!, this.#plan.stored.get(`${name}.scales`)];
+  }
+
   /** x [rows, width] -> [rows, outputs]. */
   linear(x: string, name: string, bias?: string): string {
     return this.layer(this.rows(x, name), name, bias);
@@ -130,7 +141,8 @@ export class GraphOps {
 
   codeRows(x: string): Coded {
     const rowMax = this.op('ReduceMax', [this.op('Abs', [x]), this.lastAxis], { keepdims: 1 });
-    return { codes: this.op('QuantizeLinear', [this.op('Div', [x, rowMax]), this.step, this.zero]), rowMax };
+    const relative = this.op('Div', [x, rowMax]);
+    return { codes: this.op('QuantizeLinear', [relative, this.step, this.zero]), rowMax, relative };
   }
 
   /** x within -limit and limit, smoothly. */

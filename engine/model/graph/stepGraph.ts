@@ -7,6 +7,7 @@ import type { ModelConfig } from '../load/hfConfig.ts';
 import { paddedProducts } from '../load/quantise.ts';
 import type { WeightPlan } from '../load/weightPlan.ts';
 import { FloatAttention, Int8Attention, type LayerAttention } from './attention.ts';
+import { mixExperts } from './experts.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from './feeds.ts';
 import { GraphOps, MS, type Rows } from './graphOps.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';
@@ -173,15 +174,18 @@ class StepGraph {
 
   /** Adds the output projection of layer l, its feed-forward layers, and the norm of the next layer. */
   #feedForward(mixed: string, l: number): void {
-    const { outputBias, ffnBias, numLayers, norms } = this.#config;
+    const { outputBias, experts, numLayers, norms } = this.#config;
     const ops = this.#ops;
     const output = ops.linear(mixed, `l${l}.o`, outputBias ? `l${l}.oBias` : undefined);
     this.#addAndNorm(output, `l${l}.norm1After`, norms === 'after' ? null : `l${l}.norm2`);
-    const downName = `l${l}.down`;
-    const hidden = this.#config.isGpt ? this.#activated(l) : this.#gated(l);
     const next = norms === 'after' ? null : `l${l + 1}.norm1`;
-    const down = ops.layer(hidden, downName, ffnBias ? `${downName}Bias` : undefined);
+    const down = experts?.layers.includes(l) ? mixExperts(ops, this.#x, experts, l) : this.#down(l);
     this.#addAndNorm(down, `l${l}.norm2After`, l === numLayers - 1 ? 'norm' : next);
+  }
+
+  #down(l: number): string {
+    const hidden = this.#config.isGpt ? this.#activated(l) : this.#gated(l);
+    return this.#ops.layer(hidden, `l${l}.down`, this.#config.ffnBias ? `l${l}.downBias` : undefined);
   }
 
   #activated(l: number): Rows {

@@ -85,6 +85,8 @@ class Conversion {
     switch (item.form) {
       case 'int8':
         return this.linearInt8(item);
+      case 'fine8':
+        return this.linearFine8(item);
       case 'blocks4':
       case 'blocks8':
         return this.linearBlocks(item);
@@ -156,6 +158,32 @@ class Conversion {
       rowScales(part, count, width, partScales);
       quantiseToColumns(part, count, width, partScales, columns, numColumns, column);
       scale(partScales, 1);
+    });
+    await this.write(columns, weight.offset);
+    await this.write(columnScales, scales!.offset);
+  }
+
+  /** What the codes of the weights leave is coded once more, with steps of 1 / 254 of theirs. */
+  private async linearFine8(item: LinearItem): Promise<void> {
+    const { width, weight, scales } = item;
+    const numColumns = weight.dims[1]!;
+    const rows = numColumns / 2;
+    const columns = new Int8Array(width * numColumns);
+    const columnScales = new Float32Array(numColumns);
+    await this.eachRows(item, (part, row, count, scale) => {
+      const [high, low] = [
+        columnScales.subarray(row, row + count),
+        columnScales.subarray(rows + row, rows + row + count),
+      ];
+      rowScales(part, count, width, high);
+      quantiseToColumns(part, count, width, high, columns, numColumns, row);
+      for (let r = 0; r < count; r++) {
+        low[r] = high[r]! / 254;
+        for (let i = 0; i < width; i++) part[r * width + i]! -= columns[i * numColumns + row + r]! * high[r]!;
+      }
+      quantiseToColumns(part, count, width, low, columns, numColumns, rows + row);
+      scale(high, 1);
+      scale(low, 1);
     });
     await this.write(columns, weight.offset);
     await this.write(columnScales, scales!.offset);

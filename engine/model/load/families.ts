@@ -16,7 +16,9 @@ export type Architecture =
   | 'olmo2'
   | 'gemma'
   | 'gemma2'
-  | 'gemma3_text';
+  | 'gemma3_text'
+  | 'qwen3_moe'
+  | 'mellum';
 
 export interface Family {
   /** Norms subtract the mean and have a bias, and the feed-forward layers are c_fc, a GELU and c_proj. */
@@ -50,16 +52,24 @@ export interface Family {
   readonly norms?: 'after' | 'both';
   /**
    * sliding_window if the key is missing; null is none. Undefined: the family has no window. `switched`: only
-   * with use_sliding_window, and for the layers that layer_types or max_window_layers name. `windowPattern`: in the
-   * layers that layer_types names, otherwise in all except each so many-th; `key`: of that number. `namedWindows`: in
-   * the layers that layer_types names, otherwise in all.
+   * with use_sliding_window, and for the layers that layer_types or max_window_layers name (`all`: for all layers).
+   * `windowPattern`: in the layers that layer_types names, otherwise in all except each so many-th; `key`: of that
+   * number. `namedWindows`: in the layers that layer_types names, otherwise in all (`only`: in none).
    */
   readonly window?: number | null;
-  readonly switched?: boolean;
-  readonly namedWindows?: boolean;
+  readonly switched?: boolean | 'all';
+  readonly namedWindows?: boolean | 'only';
   readonly windowPattern?: { readonly every: number; readonly key?: string };
   /** rope_local_base_freq of a missing key: layers with a window have their own rope. Default: they have not. */
   readonly localTheta?: number;
+  /** Numbers of missing keys, and what names the layers without experts. Default: no layer has experts. */
+  readonly experts?: {
+    readonly count: number;
+    readonly used: number;
+    readonly size: number;
+    readonly normed: boolean;
+    readonly denseLayers: 'mlp_only_layers' | 'mlp_layer_types';
+  };
   /** Whether no_rope_layers and no_rope_layer_interval count. */
   readonly noRopeLayers?: boolean;
   /** Whether partial_rotary_factor counts. */
@@ -232,6 +242,34 @@ export const FAMILIES: Readonly<Record<Architecture, Family>> = {
     window: 4096,
     windowPattern: { every: 6, key: 'sliding_window_pattern' },
     softcaps: { logits: null },
+  },
+  qwen3_moe: {
+    context: 32_768,
+    normEps: 1e-6,
+    theta: 10_000,
+    tied: false,
+    kvHeads: 4,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    qkNorm: 'head',
+    window: 4096,
+    switched: 'all',
+    experts: { count: 128, used: 8, size: 768, normed: false, denseLayers: 'mlp_only_layers' },
+  },
+  mellum: {
+    context: 131_072,
+    normEps: 1e-6,
+    theta: 500_000,
+    localTheta: 10_000,
+    tied: false,
+    kvHeads: 4,
+    headSize: 128,
+    qkvBias: 'attention_bias',
+    outputBias: true,
+    qkNorm: 'head',
+    window: 1024,
+    namedWindows: 'only',
+    experts: { count: 64, used: 8, size: 896, normed: true, denseLayers: 'mlp_layer_types' },
   },
 };
 

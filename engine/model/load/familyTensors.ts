@@ -12,23 +12,14 @@ type Tensors = ReadonlyMap<string, OwnedTensor>;
 const TEXT_PREFIX = /^(?:model\.language_model\.|language_model\.(?:model\.)?(?!lm_head))/;
 const TEXT_HEAD = /^(?:model\.)?language_model\.lm_head\./;
 
+const EXPERT = /\.mlp\.experts\.\d+\./;
+const STACKED_EXPERTS = /^(.*\.mlp\.experts\.)(gate_up_proj|gate_proj|up_proj|down_proj)(?:\.weight)?$/;
+
 /** Consecutive rows of a fused tensor, by the name of the part. */
 type Parts = readonly (readonly [name: string, rows: number])[];
 
 export function asPlanned(stored: Tensors, config: ModelConfig): Tensors {
   const tensors = withMatrices(stored, config.quantisation);
-  const { numHeads, kvHeads, headSize, ffnSize } = config;
-  const fused: Readonly<Record<string, Parts>> = {
-    qkv_proj: [
-      ['q_proj', numHeads * headSize],
-      ['k_proj', kvHeads * headSize],
-      ['v_proj', kvHeads * headSize],
-    ],
-    gate_up_proj: [
-      ['gate_proj', ffnSize],
-      ['up_proj', ffnSize],
-    ],
-  };
   const order = headOrder(config);
   const result = new Map<string, OwnedTensor>();
   const givenNames = new Map<string, string>();
@@ -36,15 +27,51 @@ export function asPlanned(stored: Tensors, config: ModelConfig): Tensors {
     const name = config.isText
       ? given.replace(TEXT_HEAD, 'lm_head.').replace(TEXT_PREFIX, 'model.')
       : plainName(given, config);
-    const [, before, layer, after] = /^(.*\.)(qkv_proj|gate_up_proj)(\..*)$/.exec(name) ?? [];
-    for (const [part, rows] of split(name, tensor, layer === undefined ? null : fused[layer]!)) {
-      const named = part === null ? name : `${before}${part}${after}`;
-      if (result.has(named)) throw twice(tensor, givenNames.get(named)!, given);
-      givenNames.set(named, given);
-      result.set(named, order && /\.self_attn\.[qk]_proj\./.test(named) ? { ...rows, order } : rows);
+    for (const [whole, stored] of singleExperts(name, tensor, config)) {
+      const [, before, layer, after] = /^(.*\.)(qkv_proj|gate_up_proj)(\..*)$/.exec(whole) ?? [];
+      for (const [part, rows] of split(whole, stored, layer === undefined ? null : partsOf(layer, whole, config))) {
+        const named = part === null ? whole : `${before}${part}${after}`;
+        if (result.has(named)) throw twice(tensor, givenNames.get(named)!, given);
+        givenNames.set(named, given);
+        result.set(named, order && /\.self_attn\.[qk]_proj\./.test(named) ? { ...rows, order } : rows);
+      }
     }
   }
   return result;
+}
+
+function partsOf(layer: string, name: string, config: ModelConfig): Parts {
+  const { numHeads, kvHeads, headSize, ffnSize, experts } = config;
+  if (layer === 'gate_up_proj') {
+    const rows = experts && EXPERT.test(name) ? experts.size : ffnSize;
+    return [
+      ['gate_proj', rows],
+      ['up_proj', rows],
+    ];
+  }
+  return [
+    ['q_proj', numHeads * headSize],
+    ['k_proj', kvHeads * headSize],
+    ['v_proj', kvHeads * headSize],
+  ];
+}
+
+/** The experts of a layer may be in one tensor [count, rows, width], or each in tensors of its own. */
+function singleExperts(name: string, tensor: OwnedTensor, { experts }: ModelConfig): [string, OwnedTensor][] {
+  const { info } = tensor;
+  const [, before, part] = STACKED_EXPERTS.exec(name) ?? [];
+  if (!experts || part === undefined || info.shape.length !== 3 || info.shape[0] !== experts.count)
+    return [[name, tensor]];
+  const bytes = (info.end - info.start) / experts.count;
+  return Array.from({ length: experts.count }, (_, e) => {
+    const own = {
+      ...info,
+      shape: info.shape.slice(1),
+      start: info.start + e * bytes,
+      end: info.start + (e + 1) * bytes,
+    };
+    return [`${before}${e}.${part}.weight`, { ...tensor, info: own }];
+  });
 }
 
 /** A feed-forward layer without a gate has the names of one with a gate. */

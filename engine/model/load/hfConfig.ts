@@ -3,6 +3,7 @@
  * not support, by name. Does not look at weights.
  */
 import { count, FILE, flag, isObject, type Json, number, show, tokenIds } from './configFields.ts';
+import { type Experts, expertsOf } from './experts.ts';
 import { type Architecture, FAMILIES, FAMILY_NAMES, type Family, isServed } from './families.ts';
 import { invalid, unsupported } from './modelFolder.ts';
 import { type Quantisation, quantisationOf } from './quantisationConfig.ts';
@@ -33,6 +34,8 @@ export interface ModelConfig {
   readonly isText: boolean;
   /** Norms have a mean and a bias, and feed-forward layers no gate, but a GELU. */
   readonly isGpt: boolean;
+  /** Null: every layer has one feed-forward layer of size ffnSize. */
+  readonly experts: Experts | null;
   /** The activation of gates. */
   readonly gate: 'silu' | 'gelu';
   /** What is added to the weights of norms. */
@@ -258,6 +261,7 @@ export function parseConfig(whole: Json, generation: Json | null = null): ModelC
     outputBias: family.outputBias === true && attentionBias,
     ffnBias: family.isGpt ? attentionBias : family.mlpBias === true && flag(config, 'mlp_bias', false),
     isGpt: family.isGpt === true,
+    experts: expertsOf(config, family, numLayers),
     gate: family.isGemma ? 'gelu' : 'silu',
     normOffset: family.isGemma ? 1 : 0,
     norms: family.norms ?? 'before',

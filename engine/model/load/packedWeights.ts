@@ -11,10 +11,12 @@ const WIDTH_MULTIPLE = 16;
 
 /**
  * Whether the native kernels can compute a model: they take four numbers of a head at a time, rotate all layers, know
- * only gates with SiLU, and RMS norms before layers and of single heads, and see the whole context.
+ * only gates with SiLU, RMS norms before layers and of single heads, and no experts, and see the whole context.
  */
-export function fitsKernels({ headSize, rope, isGpt, gate, norms, qkNorm, sliding, softcaps }: ModelConfig): boolean {
-  const layersFit = rope.unrotated === undefined && !isGpt && gate === 'silu' && norms === 'before';
+export function fitsKernels(config: ModelConfig): boolean {
+  const { headSize, rope, isGpt, experts, gate, norms, qkNorm, sliding, softcaps } = config;
+  const isUsual = rope.unrotated === undefined && !isGpt && experts === null;
+  const layersFit = isUsual && gate === 'silu' && norms === 'before';
   const attentionFits = qkNorm !== 'whole' && sliding === null && softcaps.scores === null && softcaps.logits === null;
   return headSize % 4 === 0 && layersFit && attentionFits;
 }

@@ -31,6 +31,7 @@ export interface VectorSource {
 /**
  * A linear layer with R = the sum of the rows of its sources. Its stored weights, by form:
  * int8: [width, R], and scales [R].
+ * fine8: [width, 2 R], and scales [2 R]: of the weights, then of what these codes leave.
  * blocks8, blocks4: [R, numBlocks, BLOCK] or [R, numBlocks, BLOCK / 2], and scales [R * numBlocks].
  * float32: [R, width].
  * packed8, packed4: see packRows8 and packBlocks4.

@@ -42,8 +42,12 @@ export function slidingWindow(
     const whole = key === undefined ? every : count(config, key, MAX_WINDOW, every);
     return ofNamed(named ?? all.filter((l) => (l + 1) % whole !== 0));
   }
-  if (!switched) return namedWindows && named ? ofNamed(named) : of(all);
+  if (!switched) {
+    if (namedWindows && named) return ofNamed(named);
+    return namedWindows === 'only' ? null : of(all);
+  }
   const used = flag(config, 'use_sliding_window', false);
+  if (switched === 'all') return used ? of(all) : null;
   const first = number(config, 'max_window_layers', { least: 0, most: MAX_WINDOW, fallback: 28 });
   if (named && named.length > 0 && (!used || tokens() === null))
     throw wrong(

@@ -6,6 +6,7 @@ import type { Precision } from '../../protocol/tasks.ts';
 import type { LinearItem, PlanItem, RowSource, StoredTensor, VectorSource } from './planItems.ts';
 import { BLOCK, numBlocks, type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
 import { packedDims4, packedDims8, paddedRows } from './packedWeights.ts';
+import type { Experts } from './experts.ts';
 import { type ModelConfig, ropeOf } from './hfConfig.ts';
 import { keyBiasLayers } from './keyBias.ts';
 
@@ -182,12 +183,13 @@ class WeightPlanner {
   }
 
   #feedForward(l: number): void {
-    const { hiddenSize, ffnSize, ffnBias, isGpt, norms, factors } = this.#config;
+    const { hiddenSize, ffnSize, ffnBias, isGpt, experts, norms, factors } = this.#config;
     const { feedForward } = this.#forms;
     const from = `model.layers.${l}.`;
     const to = `l${l}.`;
     const before = norms === 'both' ? 'pre_feedforward_layernorm' : 'post_attention_layernorm';
     if (norms !== 'after') this.#norm(`${to}norm2`, from + before);
+    if (experts?.layers.includes(l)) return this.#experts(l, experts);
     for (const name of isGpt ? ['up'] : ['gate', 'up']) {
       this.#linear(`${to}${name}`, hiddenSize, [whole(`${from}mlp.${name}_proj.weight`, ffnSize)], feedForward);
       if (ffnBias) this.#vector(`${to}${name}Bias`, [plain(`${from}mlp.${name}_proj.bias`, ffnSize)]);
@@ -196,6 +198,40 @@ class WeightPlanner {
     this.#linear(`${to}down`, ffnSize, [down], feedForward);
     if (ffnBias) this.#vector(`${to}downBias`, [plain(`${from}mlp.down_proj.bias`, hiddenSize, factors.residual)]);
     if (norms !== 'before') this.#norm(`${to}norm2After`, `${from}post_feedforward_layernorm`);
+  }
+
+  /** The router of a layer, and its experts: of each one gate and up in one, and down. */
+  #experts(l: number, { count, size }: Experts): void {
+    const { hiddenSize, factors } = this.#config;
+    const from = `model.layers.${l}.mlp.`;
+    this.#linear(`l${l}.router`, hiddenSize, [whole(`${from}gate.weight`, count)], this.#forms.router);
+    const each = (of: (expert: string) => RowSource[]): RowSource[][] =>
+      Array.from({ length: count }, (_, e) => of(`${from}experts.${e}.`));
+    const gated = each((expert) => ['gate', 'up'].map((part) => whole(`${expert}${part}_proj.weight`, size)));
+    this.#stack(`l${l}.inner`, hiddenSize, gated);
+    const down = (expert: string): RowSource => whole(`${expert}down_proj.weight`, hiddenSize, factors.residual);
+    this.#stack(
+      `l${l}.outer`,
+      size,
+      each((expert) => [down(expert)]),
+    );
+  }
+
+  /** Layers of the same size in one stored tensor, along a new first axis. */
+  #stack(name: string, width: number, all: readonly (readonly RowSource[])[]): void {
+    const form = this.#forms.experts;
+    const rows = all[0]!.reduce((sum, s) => sum + s.rows, 0);
+    const [type, dims] = form === 'float32' ? ([form, [rows, width]] as const) : (['int8', [width, rows]] as const);
+    const weight = this.#store(name, type, [all.length, ...dims]);
+    const scales = type === 'int8' ? this.#store(`${name}.scales`, 'float32', [all.length, rows]) : null;
+    for (const [i, sources] of all.entries()) {
+      for (const s of sources) this.#needed.set(s.tensor, [s.rows, width]);
+      const part = (stack: StoredTensor): StoredTensor => {
+        const length = stack.length / all.length;
+        return { ...stack, dims: stack.dims.slice(1), offset: stack.offset + i * length, length };
+      };
+      this.#items.push({ kind: 'linear', form, width, sources, weight: part(weight), scales: scales && part(scales) });
+    }
   }
 
   #head(tied: boolean, embedding: StoredTensor): void {
@@ -207,14 +243,8 @@ class WeightPlanner {
     }
     // In float32 a tied head reads the embedding itself, because the layouts are the same.
     this.#stored.set('head', embedding);
-    this.#linears.set('head', {
-      kind: 'linear',
-      form: 'float32',
-      width: hiddenSize,
-      sources: [],
-      weight: embedding,
-      scales: null,
-    });
+    const head = { kind: 'linear', form: 'float32', width: hiddenSize, sources: [], scales: null } as const;
+    this.#linears.set('head', { ...head, weight: embedding });
   }
 
   #store(name: string, type: StoredTensor['type'], dims: readonly number[]): StoredTensor {
@@ -245,6 +275,10 @@ class WeightPlanner {
       case 'int8': {
         const weight = this.#store(name, 'int8', [width, rows]);
         return { weight, scales: scales(rows) };
+      }
+      case 'fine8': {
+        const weight = this.#store(name, 'int8', [width, 2 * rows]);
+        return { weight, scales: scales(2 * rows) };
       }
       case 'float32':
         return { weight: this.#store(name, 'float32', [rows, width]), scales: null };

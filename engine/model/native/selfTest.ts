@@ -32,6 +32,7 @@ const CONFIG: ModelConfig = {
   ffnBias: false,
   isText: false,
   isGpt: false,
+  experts: null,
   gate: 'silu',
   normOffset: 0,
   norms: 'before',

@@ -96,8 +96,16 @@ function halfBits(value: number): number {
   return sign | ((exponent + 15) << 10) | Math.floor((x / 2 ** exponent - 1) * 1024);
 }
 
+/** Of a model of type qwen3_moe. */
+interface ExpertConfig {
+  num_experts: number;
+  num_experts_per_tok: number;
+  moe_intermediate_size: number;
+  norm_topk_prob: boolean;
+}
+
 export interface RandomModel {
-  config: ReferenceConfig;
+  config: ReferenceConfig & Partial<ExpertConfig>;
   dtype: StoredType;
   /** Type of the scales if the layers' matrices are stored in 8 bits. */
   int8?: StoredType;
@@ -126,6 +134,7 @@ export function writeRandomModel(
     } else stored.set(name, { dtype, shape, bytes: encode(data, dtype) });
     tensors.set(name, { shape, data });
   };
+  const experts = config.model_type === 'qwen3_moe' ? (config as ExpertConfig) : null;
   const hidden = config.hidden_size;
   const ffn = config.intermediate_size;
   const headDim = config.head_dim ?? hidden / config.num_attention_heads;
@@ -144,11 +153,17 @@ export function writeRandomModel(
     linear('self_attn.k_proj', kvRows, hidden, bias, keyBias);
     linear('self_attn.v_proj', kvRows, hidden, bias);
     linear('self_attn.o_proj', hidden, qRows, config.attention_bias === true);
-    if (config.model_type === 'qwen3')
+    if (config.model_type === 'qwen3' || experts)
       for (const n of ['q_norm', 'k_norm']) add(`${at}.self_attn.${n}.weight`, [headDim], 0.2, 1);
     add(`${at}.post_attention_layernorm.weight`, [hidden], 0.2, 1);
-    for (const n of ['gate_proj', 'up_proj']) linear(`mlp.${n}`, ffn, hidden, config.mlp_bias === true);
-    linear('mlp.down_proj', hidden, ffn, config.mlp_bias === true);
+    if (experts) linear('mlp.gate', experts.num_experts, hidden, false);
+    const [parts, size] = experts
+      ? [Array.from({ length: experts.num_experts }, (_, e) => `mlp.experts.${e}`), experts.moe_intermediate_size]
+      : [['mlp'], ffn];
+    for (const part of parts) {
+      for (const n of ['gate_proj', 'up_proj']) linear(`${part}.${n}`, size, hidden, config.mlp_bias === true);
+      linear(`${part}.down_proj`, hidden, size, config.mlp_bias === true);
+    }
   }
   add('model.norm.weight', [hidden], 0.2, 1);
   if (!config.tie_word_embeddings) add('lm_head.weight', [config.vocab_size, hidden], 1.5 / Math.sqrt(hidden));

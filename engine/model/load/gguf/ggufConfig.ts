@@ -44,9 +44,9 @@ export function ggufConfig(fields: GgufFields, tensors: Tensors, ropeFactors: Ro
       `${fields.file}: ${key('attention.causal')} is false, so the model writes no text: choose another file.`,
     );
   const experts = fields.count(key('expert_count'), { least: 0, fallback: 0 });
-  if (experts > 0)
+  if (experts > 0 && known.hasExperts !== true)
     throw unsupported(
-      `${fields.file}: the model has ${experts} experts (${key('expert_count')}), which is not supported.`,
+      `${fields.file}: the model has ${experts} experts (${key('expert_count')}), which is not supported in a ${family} model.`,
     );
   const embedding = tensors.get('token_embd.weight');
   if (embedding === undefined)
@@ -151,7 +151,8 @@ export function tensorName(file: string, family: string, name: string): string |
 export function nameInFile(family: string, tensor: string): string {
   const [, layer, part, kind] = /^model\.layers\.(\d+)\.(.+)\.(weight|bias)$/.exec(tensor) ?? [];
   const entries = part === undefined ? Object.entries(NAMES) : [...partsOf(family)];
-  const found = entries.find(([, known]) => known === (part ?? tensor))?.[0] ?? tensor;
+  const whole = (part ?? tensor).replace(/^mlp\.experts\.\d+\./, 'mlp.experts.');
+  const found = entries.find(([, known]) => known === whole)?.[0] ?? tensor;
   return part === undefined ? found : `blk.${layer}.${found}.${kind}`;
 }
 

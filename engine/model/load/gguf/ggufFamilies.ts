@@ -26,6 +26,8 @@ interface GgufFamily {
   readonly parts?: Readonly<Record<string, string | null>>;
   /** Whether llama.cpp rotates the pairs (2 i, 2 i + 1) of a head, and the file has its rows in that order. */
   readonly isInterleaved?: boolean;
+  /** Whether every layer has experts. */
+  readonly hasExperts?: boolean;
   /** Whether fewer numbers of a head may be rotated than it has. */
   readonly rotatesPart?: boolean;
   /** Whether the file has factors of the rope for short and long contexts. */
@@ -49,6 +51,15 @@ const PARTS: Readonly<Record<string, string>> = {
   ffn_up: 'mlp.up_proj',
   ffn_down: 'mlp.down_proj',
 };
+const EXPERT_PARTS = {
+  ffn_gate: null,
+  ffn_up: null,
+  ffn_down: null,
+  ffn_gate_inp: 'mlp.gate',
+  ffn_gate_exps: 'mlp.experts.gate_proj',
+  ffn_up_exps: 'mlp.experts.up_proj',
+  ffn_down_exps: 'mlp.experts.down_proj',
+};
 const NORMS_AFTER = {
   post_attention_norm: 'post_attention_layernorm',
   post_ffw_norm: 'post_feedforward_layernorm',
@@ -59,6 +70,18 @@ const bothBiases = (shape: GgufShape): Json => ({
   ...attentionBias(shape),
   mlp_bias: shape.tensors.has('blk.0.ffn_gate.bias'),
 });
+
+/** llama.cpp always lets the shares of the used experts add up to 1. */
+function expertsOf({ fields, key }: GgufShape): Json {
+  const used = fields.count(key('expert_used_count'));
+  const size = Math.floor(fields.count(key('feed_forward_length')) / used);
+  return {
+    num_experts: fields.count(key('expert_count')),
+    num_experts_per_tok: used,
+    moe_intermediate_size: fields.count(key('expert_feed_forward_length'), { fallback: size }),
+    norm_topk_prob: true,
+  };
+}
 
 /** `fallback`: if the key is missing. Null: all layers see everything. */
 function windowOf({ fields, key }: GgufShape, fallback: number | null): number | null {
@@ -93,6 +116,12 @@ function softcap({ fields, key }: GgufShape, name: string, fallback: number): nu
 export const GGUF_FAMILIES: Readonly<Record<string, GgufFamily>> = {
   qwen2: {},
   qwen3: { fields: attentionBias },
+  qwen3moe: {
+    type: 'qwen3_moe',
+    parts: EXPERT_PARTS,
+    hasExperts: true,
+    fields: (shape) => ({ ...attentionBias(shape), ...expertsOf(shape) }),
+  },
   llama: { isInterleaved: true, fields: bothBiases },
   granite: {
     isInterleaved: true,

@@ -20,6 +20,8 @@ function configOf(family: string, keys: Record<string, MetaValue> = {}, short?: 
     'attention.layer_norm_rms_epsilon': 1e-6,
     'attention.layer_norm_epsilon': 1e-5,
     logit_scale: 2,
+    expert_count: GGUF_FAMILIES[family]!.hasExperts ? 8 : 0,
+    expert_used_count: 4,
     ...keys,
   };
   const metadata = new Map<string, MetaValue>([
@@ -34,12 +36,22 @@ test.each(Object.keys(GGUF_FAMILIES))(
   '%s: a file with the usual keys is read, and its tensors have one name each',
   (family) => {
     expect(configOf(family)).toMatchObject({ numLayers: 8, hiddenSize: 64, headSize: 16, vocabSize: 100 });
-    for (const part of ['attn_output', 'ffn_down']) {
+    const down = GGUF_FAMILIES[family]!.hasExperts ? 'ffn_down_exps' : 'ffn_down';
+    for (const part of ['attn_output', down]) {
       const name = `blk.3.${part}.weight`;
       expect(nameInFile(family, tensorName('x.gguf', family, name)!)).toBe(name);
     }
   },
 );
+
+test('experts are those of all layers, and their shares add up to 1', () => {
+  const layers = [0, 1, 2, 3, 4, 5, 6, 7];
+  expect(configOf('qwen3moe').experts).toEqual({ count: 8, used: 4, size: 24, isNormed: true, layers });
+  expect(configOf('qwen3moe', { expert_feed_forward_length: 40 }).experts?.size).toBe(40);
+  expect(() => configOf('qwen3', { expert_count: 8 })).toThrow('8 experts (qwen3.expert_count)');
+  const name = 'model.layers.3.mlp.experts.17.up_proj.weight';
+  expect(nameInFile('qwen3moe', name)).toBe('blk.3.ffn_up_exps.weight');
+});
 
 test('missing keys mean what they mean in llama.cpp', () => {
   expect(configOf('granite').factors).toEqual({ embedding: 1, scores: 1 / 4, residual: 1, logits: 1 / 2 });
