@@ -137,7 +137,7 @@ function contents(): [string, Buffer][] {
     ['an odd head size', withEntry('llama.attention.key_length', U32, 31)],
     ['an epsilon that is no number', withEntry('llama.attention.layer_norm_rms_epsilon', F32, Number.NaN)],
     ['a negative rope', withEntry('llama.rope.freq_base', F32, -1)],
-    ['yarn', withEntry('llama.rope.scaling.type', TEXT, 'yarn')],
+    ['yarn beside factors', withEntry('llama.rope.scaling.type', TEXT, 'yarn')],
     ['an adapter', withEntry('general.type', TEXT, 'adapter')],
     ['more parts', withEntry('split.count', U32, 3)],
     ['tokens that are numbers', withEntry(tokens, ...list(U32, [1, 2, 3]))],

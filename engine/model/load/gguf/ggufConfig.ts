@@ -5,7 +5,7 @@
 import type { Json } from '../configFields.ts';
 import { invalid, unsupported } from '../modelFolder.ts';
 import type { TensorInfo } from '../safetensors.ts';
-import { GGUF_FAMILIES, type GgufShape, partsOf } from './ggufFamilies.ts';
+import { GGUF_FAMILIES, type GgufFamily, type GgufShape, partsOf } from './ggufFamilies.ts';
 import type { GgufFields } from './ggufFields.ts';
 
 const FAMILIES = Object.keys(GGUF_FAMILIES);
@@ -68,7 +68,7 @@ export function ggufConfig(fields: GgufFields, tensors: Tensors, ropeFactors: Ro
     max_position_embeddings: Math.min(context, exactTokens(shape, own) ?? context),
     ...('norm_epsilon' in own ? {} : { rms_norm_eps: fields.number(key('attention.layer_norm_rms_epsilon')) }),
     rope_theta: fields.number(key('rope.freq_base'), 10_000),
-    rope_scaling: ropeScaling(shape, known.hasLongrope === true, ropeFactors),
+    rope_scaling: ropeScaling(shape, known, ropeFactors),
     ...(rotated === headSize ? {} : { partial_rotary_factor: rotated / headSize }),
     tie_word_embeddings: !tensors.has('output.weight'),
     ...own,
@@ -100,15 +100,18 @@ function familyOf(fields: GgufFields): string {
 }
 
 /** Missing keys mean what they mean in llama.cpp: the type is linear, and the factor may have its old key. */
-function ropeScaling({ fields, key }: GgufShape, hasLongrope: boolean, tensors: RopeFactors): Json | null {
+function ropeScaling(shape: GgufShape, { hasLongrope, hasNoYarn }: GgufFamily, tensors: RopeFactors): Json | null {
+  const { fields, key } = shape;
   const type = fields.text(key('rope.scaling.type')) ?? 'linear';
   const short = hasLongrope ? tensors.get(SHORT_FACTORS) : undefined;
   if (short) return longrope({ fields, key }, short);
-  if (type !== 'none' && type !== 'linear')
+  const isYarn = type === 'yarn' && !hasLongrope && !hasNoYarn;
+  if (type !== 'none' && type !== 'linear' && !isYarn)
     throw unsupported(
       `${fields.file}: ${key('rope.scaling.type')} is ${JSON.stringify(type.slice(0, 40))}; ` +
-        'the supported types are none and linear: choose another file.',
+        `the supported types are none${hasLongrope || hasNoYarn ? '' : ', yarn'} and linear: choose another file.`,
     );
+  if (isYarn && !tensors.has(ROPE_FACTORS)) return yarn(shape);
   const size = fields.number(key('rope.scaling.attn_factor'), 1);
   if (size !== 1)
     throw unsupported(
@@ -119,11 +122,34 @@ function ropeScaling({ fields, key }: GgufShape, hasLongrope: boolean, tensors: 
   const factor = type === 'none' ? 1 : given || 1;
   const factors = tensors.get(ROPE_FACTORS);
   if (!factors) return factor === 1 ? null : { rope_type: 'linear', factor };
-  if (factor !== 1)
+  if (factor !== 1 || isYarn)
     throw unsupported(
-      `${fields.file} has both ${ROPE_FACTORS} and a linear rope scaling, which is not supported: choose another file.`,
+      `${fields.file} has both ${ROPE_FACTORS} and a rope scaling, which is not supported: choose another file.`,
     );
   return { rope_type: 'factors', factors: [...factors] };
+}
+
+/** In these families llama.cpp always uses the usual numbers of yarn, whatever the file says. */
+function yarn({ fields, key }: GgufShape): Json {
+  const usual = { ext_factor: [-1, 1], attn_factor: [1], beta_fast: [32], beta_slow: [1], log_multiplier: [0] };
+  for (const [name, values] of Object.entries(usual)) {
+    const field = key(`rope.scaling.yarn_${name}`);
+    const value = fields.number(field, values[0]);
+    if (!values.includes(value))
+      throw unsupported(
+        `${fields.file}: ${field} is ${value}; only ${values.join(' and ')} is supported: choose another file.`,
+      );
+  }
+  const factor = fields.number(key('rope.scaling.factor'), 1) || 1;
+  const size = fields.number(key('rope.scaling.attn_factor'), 1);
+  return {
+    rope_type: 'yarn',
+    factor,
+    original_max_position_embeddings:
+      fields.count(key('rope.scaling.original_context_length'), { least: 0, fallback: 0 }) ||
+      fields.count(key('context_length')),
+    attention_factor: size * (factor <= 1 ? 1 : 0.1 * Math.log(factor) + 1),
+  };
 }
 
 /** llama.cpp uses the factors for short contexts up to the original length, where the context ends here. */

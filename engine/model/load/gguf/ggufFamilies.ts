@@ -19,7 +19,7 @@ export interface GgufShape {
   readonly headSize: number;
 }
 
-interface GgufFamily {
+export interface GgufFamily {
   /** model_type of Hugging Face. Default: the name of the family. */
   readonly type?: string;
   /** Parts of a layer that have other names than usual, by their names in the file. Null: the family has no such part. */
@@ -32,6 +32,8 @@ interface GgufFamily {
   readonly rotatesPart?: boolean;
   /** Whether the file has factors of the rope for short and long contexts. */
   readonly hasLongrope?: boolean;
+  /** Whether yarn would not be about all layers alike. */
+  readonly hasNoYarn?: boolean;
   /** What is added to weights that end with this name, to get those of Hugging Face. */
   readonly normShift?: number;
   /** Fields of config.json beside those of all families. */
@@ -192,6 +194,7 @@ export const GGUF_FAMILIES: Readonly<Record<string, GgufFamily>> = {
   },
   gemma3: {
     type: 'gemma3_text',
+    hasNoYarn: true,
     parts: { ...NORMS_AFTER, ffn_norm: 'pre_feedforward_layernorm' },
     normShift: -1,
     fields(shape) {

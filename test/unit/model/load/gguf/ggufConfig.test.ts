@@ -67,7 +67,10 @@ describe('rope scaling', () => {
       'changed.gguf: llama.rope.scaling.attn_factor is 2; only 1 is supported: choose another file.',
     );
     await expect(inspectFolder(changed('gguf-llama', [old(4)]))).rejects.toThrow(
-      'changed.gguf has both rope_freqs.weight and a linear rope scaling',
+      'changed.gguf has both rope_freqs.weight and a rope scaling',
+    );
+    await expect(inspectFolder(changed('gguf-llama', [type('yarn')]))).rejects.toThrow(
+      'changed.gguf has both rope_freqs.weight and a rope scaling',
     );
   });
 });

@@ -53,6 +53,22 @@ test('experts are those of all layers, and their shares add up to 1', () => {
   expect(nameInFile('qwen3moe', name)).toBe('blk.3.ffn_up_exps.weight');
 });
 
+test('yarn has the usual numbers, and the context length where the original one is missing', () => {
+  const yarn = { 'rope.scaling.type': 'yarn', 'rope.scaling.factor': 4 };
+  const rope = { type: 'yarn', factor: 4, betaFast: 32, betaSlow: 1, truncate: true, originalContext: 8192 };
+  const attention = 0.1 * Math.log(4) + 1;
+  expect(configOf('qwen2', yarn).rope).toEqual({ theta: 10_000, ...rope, attention });
+  const more = { ...yarn, 'rope.scaling.original_context_length': 2048, 'rope.scaling.attn_factor': 2 };
+  expect(configOf('llama', more).rope).toMatchObject({ originalContext: 2048, attention: 2 * attention });
+  expect(configOf('qwen2', { ...yarn, 'rope.scaling.factor': 0.5 }).rope).toMatchObject({ factor: 0.5, attention: 1 });
+  const usual = { 'rope.scaling.yarn_ext_factor': 1, 'rope.scaling.yarn_beta_fast': 32 };
+  expect(configOf('qwen2', { ...yarn, ...usual }).rope).toMatchObject(rope);
+  const slow = { ...yarn, 'rope.scaling.yarn_beta_slow': 2 };
+  expect(() => configOf('qwen2', slow)).toThrow('qwen2.rope.scaling.yarn_beta_slow is 2; only 1 is supported');
+  for (const family of ['gemma3', 'phi3'])
+    expect(() => configOf(family, yarn)).toThrow('the supported types are none and linear');
+});
+
 test('missing keys mean what they mean in llama.cpp', () => {
   expect(configOf('granite').factors).toEqual({ embedding: 1, scores: 1 / 4, residual: 1, logits: 1 / 2 });
   expect(configOf('granite', { residual_scale: 0, 'attention.scale': 0.5 }).factors).toMatchObject({
