@@ -8,8 +8,8 @@ import { DataType, type InnerValue } from './onnxWriter.ts';
 
 // A node for each expert would be 100,000 nodes. So one Scan runs over the stacked experts of a layer, and an If skips
 // those that no token chose. Experts add in the order of their numbers. With 8 bits their products are sums of integers,
-// so a token's result has the same bits whatever other tokens choose. The operators MoE and QMoE of onnxruntime share
-// experts out to threads by their number of tokens, so that sums of a token depend on the others.
+// so a token's result has the same bits whatever other tokens choose. The operators MoE and QMoE of onnxruntime sum in
+// another order beside other tokens, also with one thread.
 
 /** x [n, hiddenSize] -> [n, hiddenSize]. */
 export function mixExperts(ops: GraphOps, x: string, experts: Experts, l: number): string {
