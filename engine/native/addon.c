@@ -48,26 +48,25 @@ static const char *take_weights(napi_env env, napi_value from, Engine *engine) {
   return 0;
 }
 
-/** open(weights: path or Uint8Array, kernels, shape: Int32Array, epsilon, tensors: Float64Array, threads) */
+/** open(weights: path or Uint8Array, kernels, shape: Int32Array, factors: Float64Array, tensors: Float64Array, threads) */
 static napi_value open_engine(napi_env env, napi_callback_info info) {
   size_t count = 6;
   napi_value args[6], result;
   char name[32];
   size_t length;
-  Array shape, places;
-  double epsilon;
+  Array shape, factors, places;
   int32_t threads;
   if (napi_get_cb_info(env, info, &count, args, 0, 0) != napi_ok || count < 6 ||
       napi_get_value_string_utf8(env, args[1], name, sizeof name, &length) != napi_ok ||
-      !array_of(env, args[2], napi_int32_array, &shape) || shape.length != SHAPE_SIZE || !is_shape(shape.data) ||
-      napi_get_value_double(env, args[3], &epsilon) != napi_ok ||
+      !array_of(env, args[2], napi_int32_array, &shape) || !is_shape(shape.data, shape.length) ||
+      !array_of(env, args[3], napi_float64_array, &factors) || !are_factors(factors.data, factors.length) ||
       !array_of(env, args[4], napi_float64_array, &places) || napi_get_value_int32(env, args[5], &threads) != napi_ok)
     return fail(env, "The shape of the model is not supported.");
   Engine *engine = calloc(1, sizeof *engine);
   if (!engine) return fail(env, "There is not enough memory for the model.");
   const char *problem = "This processor cannot run these kernels.";
   if ((engine->kernels = kernels_named(name))) problem = take_weights(env, args[0], engine);
-  if (!problem) problem = engine_open(engine, shape.data, epsilon, places.data, places.length, threads);
+  if (!problem) problem = engine_open(engine, shape.data, factors.data, places.data, places.length, threads);
   if (problem || napi_create_external(env, engine, finalize, 0, &result) != napi_ok) {
     close_all(env, engine);
     free(engine);
@@ -137,7 +136,7 @@ static void execute(napi_env env, void *data) {
   work->failed = engine->kernels->run(&engine->model, &engine->pool, &work->step, engine->threads, engine->space);
   if (work->failed || !work->columns) return;
   const size_t heads = 2 * (size_t)engine->model.numLayers * engine->model.kvHeads;
-  const size_t slots = 64 * (size_t)work->spans[0].numBlocks;
+  const size_t slots = 64 * (size_t)work->spans[WHOLE][0].numBlocks;
   for (size_t h = 0; h < heads; h++)
     for (int i = 0; i < work->numColumns; i++)
       work->received[h * work->numColumns + i] = work->columnsReceived[h * slots + work->columns[i]];

@@ -42,9 +42,9 @@ static void score_part(const Attend *a, int part, int numParts, float *scores, c
   for (int i = 0; i < 16 * (a->item->endRow - a->item->firstRow); i++) out->largest[i] = TINY;
   Walk walk = walk_from_start(a->item);
   Seen seen, next;
-  for (int more = walk_on(a->model, a->step, a->item, &walk, &next); more;) {
+  for (int more = walk_on(a->model, a->view, a->item, &walk, &next); more;) {
     seen = next;
-    more = walk_on(a->model, a->step, a->item, &walk, &next);
+    more = walk_on(a->model, a->view, a->item, &walk, &next);
     if (seen.scores >= to) break;
     if (seen.scores >= from) score_block(a, &seen, next.block, scores, out->most, out->largest, mixed);
   }
@@ -57,6 +57,8 @@ static void find_largest(const Attend *a, const Part *parts, int numParts, float
     for (int p = 1; p < numParts; p++) all = max_f(all, load_f(parts[p].most + 16 * q));
     most[q] = largest_of(all);
   }
+  // The vectors end within the memory of `most`: see carve.
+  if (a->model->scoreCap > 0) limit(most, padded(queries_of(a), 16), a->model->scoreCap * LOG2_E);
   for (int row = 0; row < a->item->endRow - a->item->firstRow; row++) {
     v16f all = load_f(parts->largest + 16 * row);
     for (int p = 1; p < numParts; p++) all = max_f(all, load_f(parts[p].largest + 16 * row));
@@ -75,9 +77,9 @@ static void share_part(const Attend *a, int part, int numParts, const float *sco
   find_largest(a, parts, numParts, m->most, m->largest);
   Walk walk = walk_from_start(a->item);
   Seen seen, next;
-  for (int more = walk_on(a->model, a->step, a->item, &walk, &next); more;) {
+  for (int more = walk_on(a->model, a->view, a->item, &walk, &next); more;) {
     seen = next;
-    more = walk_on(a->model, a->step, a->item, &walk, &next);
+    more = walk_on(a->model, a->view, a->item, &walk, &next);
     if (seen.scores >= to) break;
     if (seen.scores >= from)
       share_block(a, &seen, next.block, scores, m->most, m->largest, out, &m->list, m->mixed);
@@ -125,8 +127,8 @@ static void finish_item(const Attend *a, const Part *parts, int numParts, float 
 static void receive(const Attend *a, const AttendMemory *m) {
   Walk walk = walk_from_start(a->item);
   Seen seen;
-  const Block *first = a->step->blocks + a->step->spans[a->item->firstSpan].firstBlock;
-  while (walk_on(a->model, a->step, a->item, &walk, &seen)) {
+  const Block *first = a->view->blocks + a->view->spans[a->item->firstSpan].firstBlock;
+  while (walk_on(a->model, a->view, a->item, &walk, &seen)) {
     float *most = a->most + 64 * (seen.block - first), *sum = a->sum + 64 * (seen.block - first);
     for (int q = 0; q < queries_of(a); q++) {
       const float total = (float)(int64_t)total_of(&m->part, 1, q);

@@ -27,7 +27,7 @@ typedef struct {
   const Pool *pool;
   const PoolLayer *rows;
   const Layer *layer;
-  const Step *step;
+  const View *view;
   const Item *item;
   /** From the first query of the item on. */
   Queries queries;
@@ -55,18 +55,19 @@ typedef struct {
 
 ALWAYS Walk walk_from_start(const Item *item) { return (Walk){item->firstSpan - 1, 0, 0}; }
 
-/** Finds the next block. Leaves out new blocks that no row sees. Returns 0 at the end. */
-static int walk_on(const Model *m, const Step *step, const Item *item, Walk *w, Seen *seen) {
+/** Finds the next block. Leaves out blocks that no row sees. Returns 0 at the end. */
+static int walk_on(const Model *m, const View *view, const Item *item, Walk *w, Seen *seen) {
   for (;; w->span++, w->next = item->numShared) {
     const int isShared = w->span < item->firstSpan;
-    const Span *span = step->spans + (isShared ? item->firstSpan : w->span);
+    const Span *span = view->spans + (isShared ? item->firstSpan : w->span);
     const int end = span->firstRow + span->numRows;
     seen->firstRow = isShared || item->firstRow > span->firstRow ? item->firstRow : span->firstRow;
     seen->endRow = isShared || item->endRow < end ? item->endRow : end;
     seen->inSpan = seen->firstRow - span->firstRow;
     while (w->next < (isShared ? item->numShared : span->numBlocks)) {
-      seen->block = step->blocks + span->firstBlock + w->next++;
-      if (!isShared && seen->block->first >= seen->endRow - span->firstRow) continue;
+      seen->block = view->blocks + span->firstBlock + w->next++;
+      if (!isShared && (seen->block->first >= seen->endRow - span->firstRow || seen->block->end <= seen->inSpan))
+        continue;
       seen->scores = w->scores;
       w->scores += (size_t)64 * (seen->endRow - seen->firstRow) * (m->heads / m->kvHeads);
       return 1;
@@ -99,11 +100,22 @@ static void code_query(const Model *m, const Layer *layer, const Queries *querie
   }
 }
 
-/** Of each slot of a block, in the order of mix(): the first row of `seen` that sees it. */
-ALWAYS void mixed_from(const Seen *seen, v16i out[4]) {
-  mixed_i(seen->block->from, out);
-  for (int j = 0; j < 4; j++) out[j] -= seen->inSpan;
+/** Of each slot of a block, in the order of mix(): the first row of `seen` that sees it, and that behind the last one. */
+typedef struct {
+  v16i from[4], until[4];
+} Sight;
+
+ALWAYS void mixed_sight(const Seen *seen, Sight *out) {
+  mixed_i(seen->block->from, out->from);
+  if (seen->block->until) mixed_i(seen->block->until, out->until);
+  for (int j = 0; j < 4; j++) {
+    out->from[j] -= seen->inSpan;
+    out->until[j] = seen->block->until ? out->until[j] - seen->inSpan : splat_i(INT32_MAX);
+  }
 }
+
+/** Which slots of vector j a row sees. */
+ALWAYS v16i sees(const Sight *sight, int j, int row) { return (sight->from[j] <= row) & (sight->until[j] > row); }
 
 /** How many of `left` rows to compute at once: 6, 4, 3, 2 or 1, so that no small rest is left. */
 ALWAYS int tile_of(int left, int most) {

@@ -17,8 +17,8 @@ static int rows_per_item(const Model *m, const Step *step, const Span *span) {
 }
 
 /** How many of the first `most` blocks of two spans are the same, and seen by all rows. */
-static int num_shared(const Step *step, const Span *a, const Span *b, int most) {
-  const Block *x = step->blocks + a->firstBlock, *y = step->blocks + b->firstBlock;
+static int num_shared(const View *view, const Span *a, const Span *b, int most) {
+  const Block *x = view->blocks + a->firstBlock, *y = view->blocks + b->firstBlock;
   int n = 0;
   while (n < most && n < b->numBlocks && x[n].isFull && y[n].isFull && x[n].place == y[n].place &&
          x[n].slot == y[n].slot)
@@ -35,14 +35,14 @@ static int is_whole(const Step *step, const Span *span, int isLast) {
 }
 
 /** The spans from `first` on that are worth an item together: most of their blocks are the same. */
-static Item together(const Model *m, const Step *step, int first, int isLast) {
-  const Span *span = step->spans + first;
+static Item together(const Model *m, const Step *step, const View *view, int first, int isLast) {
+  const Span *span = view->spans + first;
   Item item = {.firstSpan = first, .endSpan = first + 1, .firstRow = span->firstRow,
                .endRow = span->firstRow + span->numRows};
   int shared = span->numBlocks;
-  for (int s = first + 1; s < step->numSpans && is_whole(step, step->spans + s, isLast); s++) {
-    const Span *next = step->spans + s;
-    shared = num_shared(step, span, next, shared);
+  for (int s = first + 1; s < step->numSpans && is_whole(step, view->spans + s, isLast); s++) {
+    const Span *next = view->spans + s;
+    shared = num_shared(view, span, next, shared);
     const int rows = item.endRow - item.firstRow + next->numRows;
     if (2 * shared < next->numBlocks || rows > MAX_ROWS ||
         (size_t)64 * next->numBlocks * rows * queries_per_row(m) > MAX_SCORES)
@@ -53,12 +53,13 @@ static Item together(const Model *m, const Step *step, int first, int isLast) {
   }
   return item;
 }
-static void add_items(Plan *plan, const Model *m, const Step *step, Item item, int firstRow, int endRow) {
+
+static void add_items(Plan *plan, const Model *m, const View *view, Item item, int firstRow, int endRow) {
   item.firstRow = firstRow;
   item.endRow = endRow;
   Walk walk = walk_from_start(&item);
   Seen seen;
-  while (walk_on(m, step, &item, &walk, &seen)) continue;
+  while (walk_on(m, view, &item, &walk, &seen)) continue;
   item.numScores = walk.scores;
   for (item.kvHead = 0; item.kvHead < m->kvHeads; item.kvHead++) {
     const Item *last = plan->items + plan->numItems - 1;
@@ -67,22 +68,22 @@ static void add_items(Plan *plan, const Model *m, const Step *step, Item item, i
   }
 }
 
-/** Splits the attention of all rows, or of those with logits, into items and parts. */
-static void split(Plan *plan, const Model *m, const Step *step, int isLast, int threads) {
+/** Splits the attention of all rows in a view, or of those with logits, into items and parts. */
+static void split(Plan *plan, const Model *m, const Step *step, const View *view, int isLast, int threads) {
   plan->numItems = 0;
   for (int s = 0; s < step->numSpans;) {
-    const Span *span = step->spans + s;
+    const Span *span = view->spans + s;
     if (is_whole(step, span, isLast)) {
-      const Item item = together(m, step, s, isLast);
+      const Item item = together(m, step, view, s, isLast);
       const int rows = item.endSpan > s + 1 ? MAX_ROWS : rows_per_item(m, step, span);
       for (int row = item.firstRow; row < item.endRow; row += rows)
-        add_items(plan, m, step, item, row, row + rows < item.endRow ? row + rows : item.endRow);
+        add_items(plan, m, view, item, row, row + rows < item.endRow ? row + rows : item.endRow);
       s = item.endSpan;
       continue;
     }
     for (int i = 0; i < step->numLogits; i++)
       if (step->logitRows[i] >= span->firstRow && step->logitRows[i] < span->firstRow + span->numRows)
-        add_items(plan, m, step, (Item){.firstSpan = s, .endSpan = s + 1}, step->logitRows[i], step->logitRows[i] + 1);
+        add_items(plan, m, view, (Item){.firstSpan = s, .endSpan = s + 1}, step->logitRows[i], step->logitRows[i] + 1);
     s++;
   }
   size_t longest = 0;
@@ -126,16 +127,16 @@ static size_t carve_thread(char *at, AttendMemory *m, size_t Q, size_t R, size_t
 static int prepare_memory(Run *run) {
   const Model *m = run->model;
   const int threads = threads_count(run->threads);
-  const Plan *const plans[] = {&run->plan, &run->lastPlan};
+  const Plan *const plans[] = {run->plans + WHOLE, run->plans + NEAR, &run->lastPlan};
   const size_t Q1 = queries_per_row(m);
   size_t rows = 1, scores = 0, allScores = 0, numParts = 0;
-  for (int p = 0; p < 2; p++) {
+  for (int p = 0; p < NUM_VIEWS + 1; p++) {
     const Plan *plan = plans[p];
     for (int i = 0; i < plan->numItems; i++) {
       const Item *item = plan->items + i;
       const size_t itsRows = run->step->received ? 1 : item->endRow - item->firstRow;
       if (itsRows > rows) rows = itsRows;
-      const size_t most = run->step->received ? 64 * run->step->spans->numBlocks * Q1 : item->numScores;
+      const size_t most = run->step->received ? 64 * run->step->views[WHOLE].spans->numBlocks * Q1 : item->numScores;
       if (plan->numParts == 1 && most > scores) scores = most;
       if (plan->numParts > 1 && item->scoresAt + item->numScores > allScores)
         allScores = item->scoresAt + item->numScores;
@@ -166,7 +167,7 @@ static int prepare_memory(Run *run) {
 static int widest(const Model *m, int blocks) {
   int most = 0;
   for (int l = 0; l < m->numLayers; l++) {
-    const Linear *all[] = {&m->layers[l].qkv, &m->layers[l].o, &m->layers[l].gate, &m->layers[l].down};
+    const Linear *all[] = {&m->layers[l].qkv, &m->layers[l].o, &m->layers[l].up, &m->layers[l].down};
     for (int i = 0; i < 4; i++) {
       const int n = !blocks ? padded(all[i]->width, 64) : all[i]->bits == 4 ? all[i]->width / BLOCK4 : 1;
       if (n > most) most = n;
@@ -174,6 +175,12 @@ static int widest(const Model *m, int blocks) {
   }
   const int head = !blocks ? padded(m->head.width, 64) : m->head.bits == 4 ? m->head.width / BLOCK4 : 1;
   return head > most ? head : most;
+}
+
+static int has_branch(const Model *m) {
+  for (int l = 0; l < m->numLayers; l++)
+    if (m->layers[l].norm1After.weight || m->layers[l].norm2After.weight) return 1;
+  return 0;
 }
 
 /** Makes all buffers. Returns 1 without memory. */
@@ -184,9 +191,10 @@ static int prepare_run(Run *run) {
   run->hiddenStride = padded(m->hidden, 16);
   run->qkvStride = m->layers->qkv.groups * GROUP;
   run->mixedStride = padded(m->heads * m->headSize, 16);
-  run->actStride = m->layers->gate.groups * GROUP;
+  run->actStride = m->layers->up.groups * GROUP;
   run->hidden = workspace_get(run->space, BUFFER_HIDDEN, 4 * rows * run->hiddenStride);
   run->normed = workspace_get(run->space, BUFFER_NORMED, 4 * threads_count(run->threads) * run->hiddenStride);
+  if (has_branch(m)) run->branch = workspace_get(run->space, BUFFER_BRANCH, 4 * rows * run->hiddenStride);
   run->qkv = workspace_get(run->space, BUFFER_QKV, 4 * rows * run->qkvStride);
   run->mixed = workspace_get(run->space, BUFFER_MIXED, 4 * rows * run->mixedStride);
   run->act = workspace_get(run->space, BUFFER_ACT, 4 * rows * run->actStride);
@@ -198,13 +206,20 @@ static int prepare_run(Run *run) {
                            (void **)&run->queries.bias};
   const size_t sizes[] = {queries * wide, 4 * queries, 4 * queries, run->pool->rotations ? 4 * queries * wide : 64};
   char *const coding = workspace_get(run->space, BUFFER_QUERIES, carve(0, fields, sizes, 4));
-  run->plan.items = workspace_get(run->space, BUFFER_ITEMS, 2 * rows * m->kvHeads * sizeof(Item));
+  const size_t most = rows * m->kvHeads;
+  Item *const items = workspace_get(run->space, BUFFER_ITEMS, (NUM_VIEWS + 1) * most * sizeof(Item));
   const Codes *codes = &run->codes;
-  const int hasRows = run->hidden && run->normed && run->qkv && run->mixed && run->act;
-  if (!hasRows || !codes->codes || !codes->scales || !codes->sums || !coding || !run->plan.items) return 1;
+  const int hasRows =
+      run->hidden && run->normed && run->qkv && run->mixed && run->act && (run->branch || !has_branch(m));
+  if (!hasRows || !codes->codes || !codes->scales || !codes->sums || !coding || !items) return 1;
   carve(coding, fields, sizes, 4);
-  run->lastPlan.items = run->plan.items + rows * m->kvHeads;
-  split(&run->plan, m, run->step, 0, threads_count(run->threads));
-  split(&run->lastPlan, m, run->step, 1, threads_count(run->threads));
+  const Step *step = run->step;
+  const int threads = threads_count(run->threads);
+  for (int v = 0; v < NUM_VIEWS; v++) {
+    run->plans[v] = (Plan){.items = items + v * most};
+    if (step->views[v].spans) split(run->plans + v, m, step, step->views + v, 0, threads);
+  }
+  run->lastPlan.items = items + NUM_VIEWS * most;
+  split(&run->lastPlan, m, step, step->views + m->layers[m->numLayers - 1].hasWindow, 1, threads);
   return prepare_memory(run);
 }

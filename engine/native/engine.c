@@ -4,9 +4,10 @@
 #include <string.h>
 
 /** Tensors of a layer and of the model, in the order of nativeRunner.ts. */
-enum { NORM1, QKV, QKV_SCALES, QKV_BIAS, KEY_BIAS, QK_NORM, O, O_SCALES, O_BIAS, NORM2, GATE, GATE_SCALES, GATE_BIAS,
-       UP, UP_SCALES, UP_BIAS, DOWN, DOWN_SCALES, DOWN_BIAS, LAYER_TENSORS };
-enum { EMBEDDING, EMBEDDING_SCALES, NORM, HEAD, HEAD_SCALES, MODEL_TENSORS };
+enum { NORM1, NORM1_BIAS, QKV, QKV_SCALES, QKV_BIAS, KEY_BIAS, QK_NORM, Q_NORM, K_NORM, O, O_SCALES, O_BIAS,
+       NORM1_AFTER, NORM2, NORM2_BIAS, GATE, GATE_SCALES, GATE_BIAS, UP, UP_SCALES, UP_BIAS, DOWN, DOWN_SCALES,
+       DOWN_BIAS, NORM2_AFTER, LAYER_TENSORS };
+enum { EMBEDDING, EMBEDDING_SCALES, NORM, NORM_BIAS, HEAD, HEAD_SCALES, MODEL_TENSORS };
 enum { MAX_LAYERS = 4096 };
 
 void engine_release(Engine *engine) {
@@ -52,18 +53,32 @@ static Linear linear(Tensors *t, size_t first, int bits, int rows, int width, in
   return m;
 }
 
+/** The norm of hidden rows, or none. */
+static Norm norm(Tensors *t, size_t weight, size_t bias, int hidden) {
+  return (Norm){tensor(t, weight, 4.0 * hidden, 1), bias ? tensor(t, bias, 4.0 * hidden, 1) : 0};
+}
+
 static int read_layers(Engine *engine, Tensors *t, const int32_t *shape) {
   Model *m = &engine->model;
   const int queries = m->heads * m->headSize, keys = m->kvHeads * m->headSize;
   for (int l = 0; l < m->numLayers; l++) {
     Layer *layer = m->layers + l;
     const size_t at = (size_t)l * LAYER_TENSORS;
-    layer->norm1 = tensor(t, at + NORM1, 4.0 * m->hidden, 0);
-    layer->norm2 = tensor(t, at + NORM2, 4.0 * m->hidden, 0);
+    const int kind = shape[SHAPE_SIZE + l];
+    layer->rope = kind % HAS_WINDOW;
+    layer->hasWindow = kind >= HAS_WINDOW;
+    m->hasLocalRope |= layer->rope == LOCAL_ROPE;
+    layer->norm1 = norm(t, at + NORM1, at + NORM1_BIAS, m->hidden);
+    layer->norm2 = norm(t, at + NORM2, at + NORM2_BIAS, m->hidden);
+    layer->norm1After = norm(t, at + NORM1_AFTER, 0, m->hidden);
+    layer->norm2After = norm(t, at + NORM2_AFTER, 0, m->hidden);
+    layer->qNorm = tensor(t, at + Q_NORM, 4.0 * queries, 1);
+    layer->kNorm = tensor(t, at + K_NORM, 4.0 * keys, 1);
     layer->qkNorm = tensor(t, at + QK_NORM, 4.0 * (queries + keys), 1);
     layer->qkv = linear(t, at + QKV, shape[ATTENTION_BITS], queries + 2 * keys, m->hidden, 1, at + QKV_BIAS);
     layer->o = linear(t, at + O, shape[ATTENTION_BITS], m->hidden, queries, 1, at + O_BIAS);
-    layer->gate = linear(t, at + GATE, shape[FFN_BITS], m->ffn, m->hidden, 1, at + GATE_BIAS);
+    if (t->places[2 * (at + GATE)] >= 0)
+      layer->gate = linear(t, at + GATE, shape[FFN_BITS], m->ffn, m->hidden, 1, at + GATE_BIAS);
     layer->up = linear(t, at + UP, shape[FFN_BITS], m->ffn, m->hidden, 1, at + UP_BIAS);
     layer->down = linear(t, at + DOWN, shape[FFN_BITS], m->hidden, m->ffn, 1, at + DOWN_BIAS);
     const int D = m->headSize, half = D / 2;
@@ -77,13 +92,27 @@ static int read_layers(Engine *engine, Tensors *t, const int32_t *shape) {
   return !t->isBad;
 }
 
-int is_shape(const int32_t *s) {
+int is_shape(const int32_t *s, size_t length) {
+  if (length < SHAPE_SIZE) return 0;
   for (int i = 0; i < ATTENTION_BITS; i++)
     if (s[i] < 1 || s[i] > MAX_SIZE) return 0;
-  for (int i = ATTENTION_BITS; i < SHAPE_SIZE; i++)
+  for (int i = ATTENTION_BITS; i <= HEAD_BITS; i++)
     if (s[i] != 8 && s[i] != 4) return 0;
-  return s[NUM_LAYERS] <= MAX_LAYERS && s[HEADS] <= 1024 && s[HEADS] % s[KV_HEADS] == 0 && s[HEAD_SIZE] <= 1024 &&
+  if (s[NUM_LAYERS] > MAX_LAYERS || length != SHAPE_SIZE + (size_t)s[NUM_LAYERS] || s[WINDOW] < 0) return 0;
+  for (int l = 0; l < s[NUM_LAYERS]; l++) {
+    const int kind = s[SHAPE_SIZE + l];
+    if (kind < 0 || kind > HAS_WINDOW + LOCAL_ROPE || kind % HAS_WINDOW > LOCAL_ROPE) return 0;
+    if (kind >= HAS_WINDOW && s[WINDOW] == 0) return 0;
+  }
+  return s[IS_GELU] >> 1 == 0 && s[HEADS] <= 1024 && s[HEADS] % s[KV_HEADS] == 0 && s[HEAD_SIZE] <= 1024 &&
          s[HEAD_SIZE] % 4 == 0;
+}
+
+int are_factors(const double *factors, size_t length) {
+  if (length != FACTORS_SIZE) return 0;
+  for (int i = 0; i < FACTORS_SIZE; i++)
+    if (!(factors[i] >= 0 && factors[i] <= MAX_SIZE)) return 0;
+  return 1;
 }
 
 /**
@@ -101,7 +130,7 @@ static void gather_weights(Engine *engine) {
       Linear *const all[] = {&layer->qkv, &layer->o, &layer->gate, &layer->up, &layer->down};
       Linear *linear = i == count - 1 ? &m->head : all[i % 5];
       const size_t bytes = (size_t)linear->groups * GROUP * linear->width * linear->bits / 8;
-      if (pass == 1) {
+      if (pass == 1 && bytes > 0) {
         memcpy(engine->weights.data + at, linear->weights, bytes);
         linear->weights = (int8_t *)engine->weights.data + at;
       }
@@ -113,14 +142,15 @@ static void gather_weights(Engine *engine) {
   if (engine->file.data) file_forget(&engine->file);
 }
 
-const char *engine_open(Engine *engine, const int32_t *shape, double epsilon, const double *places, size_t numPlaces,
-                        int threads) {
+const char *engine_open(Engine *engine, const int32_t *shape, const double *factors, const double *places,
+                        size_t numPlaces, int threads) {
   Model *m = &engine->model;
   if (numPlaces != 2 * ((size_t)shape[NUM_LAYERS] * LAYER_TENSORS + MODEL_TENSORS))
     return "The list of tensors has another length than the shape needs.";
   *m = (Model){.numLayers = shape[NUM_LAYERS], .hidden = shape[HIDDEN], .heads = shape[HEADS],
                .kvHeads = shape[KV_HEADS], .headSize = shape[HEAD_SIZE], .ffn = shape[FFN], .vocab = shape[VOCAB],
-               .epsilon = (float)epsilon};
+               .window = shape[WINDOW], .isGelu = shape[IS_GELU], .epsilon = (float)factors[EPSILON],
+               .scoreCap = (float)factors[SCORE_CAP], .logitCap = (float)factors[LOGIT_CAP]};
   m->layers = calloc(m->numLayers, sizeof *m->layers);
   engine->keyBiases = calloc((size_t)m->numLayers * m->kvHeads * m->headSize, 4);
   engine->pool.layers = calloc(m->numLayers, sizeof *engine->pool.layers);
@@ -132,7 +162,7 @@ const char *engine_open(Engine *engine, const int32_t *shape, double epsilon, co
   const size_t at = (size_t)m->numLayers * LAYER_TENSORS;
   m->embedding = tensor(&t, at + EMBEDDING, 2.0 * m->vocab * m->hidden, 0);
   m->embeddingScales = tensor(&t, at + EMBEDDING_SCALES, 4.0 * m->vocab, 0);
-  m->norm = tensor(&t, at + NORM, 4.0 * m->hidden, 0);
+  m->norm = norm(&t, at + NORM, at + NORM_BIAS, m->hidden);
   m->head = linear(&t, at + HEAD, shape[HEAD_BITS], m->vocab, m->hidden, 0, 0);
   if (!read_layers(engine, &t, shape)) return "A tensor is not among the weights or is too short.";
   gather_weights(engine);

@@ -4,7 +4,7 @@
 #include "values.h"
 
 /** Arguments of a step, in the order of addon.ts. */
-enum { IDS, COS, SIN, SPANS, CONTEXT_SLOTS, NEW_SLOTS, PLACES, LOGIT_ROWS, QUERY_ROWS, LOGITS, QUERIES, RECEIVED,
+enum { IDS, COS, SIN, SPANS, CONTEXT_SLOTS, NEW_SLOTS, POSITIONS, PLACES, LOGIT_ROWS, QUERY_ROWS, LOGITS, QUERIES, RECEIVED,
        NUM_ARGUMENTS };
 
 typedef struct {
@@ -14,8 +14,10 @@ typedef struct {
   napi_ref handle, arguments;
   Engine *engine;
   Step step;
-  Span *spans;
-  Block *blocks;
+  /** By view. `untils`: of the blocks of NEAR, [blocks][64]. */
+  Span *spans[NUM_VIEWS];
+  Block *blocks[NUM_VIEWS];
+  int32_t *untils;
   /** Of each row of the only span, its block and slot in it; [numContext + numRows], or null. */
   int32_t *columns;
   int numColumns;

@@ -1,6 +1,6 @@
 /* Codes of activations, and products of a few rows with a linear layer. Included by step.c. */
 #pragma once
-#include "simd.h"
+#include "curves.h"
 #include "step.h"
 
 /** Rows that are multiplied at once: their codes lie together. */
@@ -217,8 +217,8 @@ static void product(const Linear *m, int from, int to, const Codes *x, int numRo
   }
 }
 
-/** out[row] = silu(x gate) * (x up). */
-static void gated_product(const Layer *layer, int from, int to, const Codes *x, int numRows, float *out,
+/** out[row] = activation(x gate) * (x up). */
+static void gated_product(const Layer *layer, int isGelu, int from, int to, const Codes *x, int numRows, float *out,
                           size_t stride) {
   enum { TILES = 2 / TILE_GROUPS };
   float sums[TILES][MAX_TILE_ROWS * TILE_GROUPS * GROUP];
@@ -239,10 +239,7 @@ static void gated_product(const Layer *layer, int from, int to, const Codes *x, 
         if (TILES == 2) ups = sums[TILES - 1] + r * GROUP;
         const v16f gate = with_bias(&layer->gate, group, load_f(gates));
         const v16f up = with_bias(&layer->up, group, load_f(ups));
-        // silu(x) = x / (1 + exp(-x)), with the exponential of a negative number only.
-        const v16f e = power_f(-abs_f(gate) * LOG2_E), one = splat_f(POWER_UNIT);
-        const v16f sigmoid = select_f(gate < 0, e, one) / (one + e);
-        store_f(out + (row + r) * stride + group * GROUP, gate * sigmoid * up);
+        store_f(out + (row + r) * stride + group * GROUP, activated(gate, isGelu) * up);
       }
       row += done;
     }

@@ -4,9 +4,9 @@
 #include "products.h"
 
 enum { BUFFER_HIDDEN, BUFFER_QKV, BUFFER_MIXED, BUFFER_ACT, BUFFER_CODES, BUFFER_SCALES, BUFFER_SUMS, BUFFER_QUERIES,
-       BUFFER_ITEMS, BUFFER_PARTS, BUFFER_NORMED, BUFFER_THREAD };
+       BUFFER_ITEMS, BUFFER_PARTS, BUFFER_NORMED, BUFFER_BRANCH, BUFFER_THREAD };
 
-/** The attention of all rows, or of those with logits. */
+/** The attention of all rows in a view, or of those with logits in the last layer. */
 typedef struct {
   Item *items;
   int numItems;
@@ -24,24 +24,32 @@ typedef struct {
   int numRows;
   int l;
   float *hidden, *qkv, *mixed, *act;
+  /** What attention and feed-forward layers with a norm behind them add to `hidden`, or null. */
+  float *branch;
   /** [threads][hiddenStride]. */
   float *normed;
   size_t hiddenStride, qkvStride, mixedStride, actStride;
   Codes codes;
   Queries queries;
-  Plan plan, lastPlan;
+  Plan plans[NUM_VIEWS], lastPlan;
+  /** Of the running layer. */
+  const Plan *plan;
   AttendMemory *memory;
   /** [numItems][numParts], and the scores of all items, if there are several parts. */
   Part *parts;
   float *scores;
   /** Of the running phase. */
   const Linear *linear;
-  const float *input, *norm;
+  const float *input;
+  /** Of the input. Null: none. `after`: of the branch that is added to the input before. */
+  const Norm *norm, *after;
   size_t inputStride;
   int inputSize, chunkSize;
   float *output;
   size_t outputStride;
   int adds;
+  /** Of the output. */
+  enum { AS_IS, ACTIVATED, CAPPED } finish;
 } Run;
 
 /** Groups of a chunk: several chunks a thread, so that a slow thread does not hold up the others for long. */

@@ -19,8 +19,8 @@ typedef struct {
   /** Of the block in layers with a key bias, or null: see bias_scores. */
   const float *rotations;
   int pageSlots, numSlots;
-  /** First row that sees each slot, or null: all do. */
-  const v16i *from;
+  /** Null: all rows see all slots. */
+  const Sight *sight;
   int queriesPerRow;
   /** [queries][64] in the order of mix(), and [queries][16]. */
   float *scores, *most;
@@ -55,7 +55,7 @@ ALWAYS void score_queries(const KeyBlock *k, int query, const int n) {
   const size_t wide = k->wide;
   const int size = k->size, perRow = k->queriesPerRow;
   const int8_t *codes = k->queries.codes + query * wide, *mixed = k->mixed;
-  const v16i *const from = k->from;
+  const Sight *const sight = k->sight;
   float *scores = k->scores + (size_t)64 * query, *mosts = k->most + (size_t)16 * query;
   v16i sums[QUERY_TILE][4];
   v16f all[QUERY_TILE][4];
@@ -75,7 +75,7 @@ ALWAYS void score_queries(const KeyBlock *k, int query, const int n) {
     v16f most = load_f(mosts + 16 * i);
     UNROLL for (int j = 0; j < 4; j++) {
       v16f score = all[i][j];
-      if (from) score = select_f(from[j] <= (query + i) / perRow, score, splat_f(-__builtin_inff()));
+      if (sight) score = select_f(sees(sight, j, (query + i) / perRow), score, splat_f(-__builtin_inff()));
       most = max_f(most, score);
       store_f(scores + 64 * i + 16 * j, score);
     }
@@ -97,13 +97,13 @@ ALWAYS void mix_keys(const int8_t *keys, const int8_t *next, int size, size_t L,
 }
 
 /** Widens the largest scale of the values that each row sees. largest: [rows][16]. */
-static void find_largest_scales(const Seen *seen, const v16i *from, const float *scales, float *largest) {
+static void find_largest_scales(const Seen *seen, const Sight *sight, const float *scales, float *largest) {
   v16f values[4];
   mixed_scales(scales, seen->block->size, values);
   for (int row = 0; row < seen->endRow - seen->firstRow; row++) {
     v16f most = load_f(largest + 16 * row);
     for (int j = 0; j < 4; j++)
-      most = max_f(most, from ? select_f(from[j] <= row, values[j], splat_f(0)) : values[j]);
+      most = max_f(most, sight ? select_f(sees(sight, j, row), values[j], splat_f(0)) : values[j]);
     store_f(largest + 16 * row, most);
   }
 }
@@ -113,22 +113,25 @@ static const int8_t *keys_of(const Attend *a, const Block *block) {
   return a->rows->keys + head * a->model->headSize * a->pool->pageSlots + block->slot;
 }
 
-/** Scores of the queries that see a block. most: [queries of the item][16], largest: [rows of the item][16]. */
+/**
+ * Scores of the queries that see a block. most: [queries of the item][16], before they are capped. largest: [rows of
+ * the item][16].
+ */
 static void score_block(const Attend *a, const Seen *seen, const Block *next, float *scores, float *most,
                         float *largest, int8_t *mixed) {
   const Block *block = seen->block;
   const int D = a->model->headSize, L = a->pool->pageSlots, G = a->model->heads / a->model->kvHeads;
   const size_t head = (size_t)block->place * a->model->kvHeads + a->item->kvHead;
   const int row = seen->firstRow - a->item->firstRow, Q = (seen->endRow - seen->firstRow) * G;
-  v16i from[4];
-  if (!block->isFull) mixed_from(seen, from);
+  Sight sight;
+  if (!block->isFull) mixed_sight(seen, &sight);
   KeyBlock k = {.queries = queries_from(&a->queries, (size_t)row * G, padded(D, 64)),
                 .size = D,
                 .wide = padded(D, 64),
                 .mixed = mixed,
                 .pageSlots = L,
                 .numSlots = block->size,
-                .from = block->isFull ? 0 : from,
+                .sight = block->isFull ? 0 : &sight,
                 .queriesPerRow = G,
                 .scores = scores + seen->scores,
                 .most = most + (size_t)16 * G * row};
@@ -136,7 +139,7 @@ static void score_block(const Attend *a, const Seen *seen, const Block *next, fl
   if (block->size == 64) mix_keys(keys_of(a, block), keys_of(a, next), D, L, 64, mixed);
   else mix_keys(keys_of(a, block), keys_of(a, next), D, L, block->size, mixed);
   mixed_scales(a->rows->keyScales + head * L + block->slot, block->size, k.keyScales);
-  find_largest_scales(seen, k.from, a->rows->valueScales + head * L + block->slot, largest + (size_t)16 * row);
+  find_largest_scales(seen, k.sight, a->rows->valueScales + head * L + block->slot, largest + (size_t)16 * row);
   for (int q = 0; q < Q;) {
     const int n = tile_of(Q - q, QUERY_TILE);
     if (n == 6) score_queries(&k, q, QUERY_TILE < 6 ? 1 : 6);
@@ -146,4 +149,5 @@ static void score_block(const Attend *a, const Seen *seen, const Block *next, fl
     else score_queries(&k, q, 1);
     q += n;
   }
+  if (a->model->scoreCap > 0) limit(k.scores, 64 * Q, a->model->scoreCap * LOG2_E);
 }

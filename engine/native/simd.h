@@ -16,6 +16,8 @@ typedef int64_t v16l __attribute__((vector_size(128), aligned(8)));
 typedef int16_t v32s __attribute__((vector_size(64), aligned(2)));
 
 #define ALWAYS static inline __attribute__((always_inline))
+/** Many calls, or seldom used: kept small. */
+#define ONCE static __attribute__((noinline))
 #define UNROLL _Pragma("clang loop unroll(full)")
 
 ALWAYS v16f load_f(const float *p) { v16f v; memcpy(&v, p, 64); return v; }

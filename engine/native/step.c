@@ -17,7 +17,7 @@ static Attend attend_of(const Run *run, const Item *item) {
                   .pool = run->pool,
                   .rows = run->pool->layers + run->l,
                   .layer = m->layers + run->l,
-                  .step = run->step,
+                  .view = run->step->views + m->layers[run->l].hasWindow,
                   .item = item,
                   .queries = queries_from(&run->queries, query, padded(m->headSize, 64)),
                   .out = run->mixed,
@@ -28,14 +28,14 @@ static void attend_item(void *context, int chunk, int thread) {
   const Run *run = context;
   const Model *m = run->model;
   const Step *step = run->step;
-  Item item = run->plan.items[chunk];
+  Item item = run->plan->items[chunk];
   Attend a = attend_of(run, &item);
   if (!step->received) {
     attend(&a, run->memory + thread);
     return;
   }
   // Row by row in order, because sums of floats depend on it.
-  const size_t slots = (size_t)64 * step->spans->numBlocks, heads = (size_t)m->numLayers * m->kvHeads;
+  const size_t slots = (size_t)64 * step->views[WHOLE].spans->numBlocks, heads = (size_t)m->numLayers * m->kvHeads;
   const int end = item.endRow;
   for (; item.firstRow < end; item.firstRow++) {
     item.endRow = item.firstRow + 1;
@@ -48,8 +48,8 @@ static void attend_item(void *context, int chunk, int thread) {
 
 static void score_chunk(void *context, int chunk, int thread) {
   const Run *run = context;
-  const int numParts = run->plan.numParts;
-  const Item *item = run->plan.items + chunk / numParts;
+  const int numParts = run->plan->numParts;
+  const Item *item = run->plan->items + chunk / numParts;
   const Attend a = attend_of(run, item);
   score_part(&a, chunk % numParts, numParts, run->scores + item->scoresAt, run->parts + chunk,
              run->memory[thread].mixed);
@@ -57,8 +57,8 @@ static void score_chunk(void *context, int chunk, int thread) {
 
 static void share_chunk(void *context, int chunk, int thread) {
   const Run *run = context;
-  const int numParts = run->plan.numParts;
-  const Item *item = run->plan.items + chunk / numParts;
+  const int numParts = run->plan->numParts;
+  const Item *item = run->plan->items + chunk / numParts;
   const Attend a = attend_of(run, item);
   share_part(&a, chunk % numParts, numParts, run->scores + item->scoresAt, run->parts + chunk / numParts * numParts,
              &run->parts[chunk].shares, run->memory + thread);
@@ -67,14 +67,14 @@ static void share_chunk(void *context, int chunk, int thread) {
 static void finish_chunk(void *context, int chunk, int thread) {
   const Run *run = context;
   const AttendMemory *m = run->memory + thread;
-  FOR_CHUNK(i, run->plan.numItems) {
-    const Attend a = attend_of(run, run->plan.items + i);
-    finish_item(&a, run->parts + i * run->plan.numParts, run->plan.numParts, m->most, m->largest);
+  FOR_CHUNK(i, run->plan->numItems) {
+    const Attend a = attend_of(run, run->plan->items + i);
+    finish_item(&a, run->parts + i * run->plan->numParts, run->plan->numParts, m->most, m->largest);
   }
 }
 
 static void attend_all(Run *run) {
-  const int numItems = run->plan.numItems, numParts = run->plan.numParts;
+  const int numItems = run->plan->numItems, numParts = run->plan->numParts;
   if (numParts == 1) {
     each(run, numItems, 1, attend_item);
     return;
@@ -111,23 +111,24 @@ static int run_step(const Model *m, const Pool *pool, const Step *step, Threads 
     const Layer *layer = m->layers + l;
     const int isLast = l == m->numLayers - 1;
     run.l = l;
-    code(&run, &layer->qkv, run.hidden, run.hiddenStride, m->hidden, layer->norm1);
+    code_hidden(&run, &layer->qkv, &layer->norm1);
     multiply(&run, &layer->qkv, run.qkv, run.qkvStride, 0);
     each(&run, run.numRows, rows_per_chunk(&run), write_rows);
     if (step->queries) copy_queries(&run);
     if (isLast && step->numLogits == 0 && !step->received) return 0;
-    if (isLast) run.plan = run.lastPlan;
+    run.plan = isLast ? &run.lastPlan : run.plans + layer->hasWindow;
     attend_all(&run);
     if (isLast) keep_logit_rows(&run);
     if (run.numRows == 0) return 0;
-    code(&run, &layer->o, run.mixed, run.mixedStride, m->heads * m->headSize, 0);
-    multiply(&run, &layer->o, run.hidden, run.hiddenStride, 1);
-    code(&run, &layer->gate, run.hidden, run.hiddenStride, m->hidden, layer->norm2);
-    each(&run, layer->gate.groups, groups_per_chunk(&run, layer->gate.groups), gate_groups);
-    code(&run, &layer->down, run.act, run.actStride, m->ffn, 0);
-    multiply(&run, &layer->down, run.hidden, run.hiddenStride, 1);
+    code(&run, &layer->o, run.mixed, run.mixedStride, m->heads * m->headSize);
+    add(&run, &layer->o, &layer->norm1After);
+    code_hidden(&run, &layer->up, &layer->norm2);
+    feed_forward(&run, layer);
+    code(&run, &layer->down, run.act, run.actStride, m->ffn);
+    add(&run, &layer->down, &layer->norm2After);
   }
-  code(&run, &m->head, run.hidden, run.hiddenStride, m->hidden, m->norm);
+  code_hidden(&run, &m->head, &m->norm);
+  if (m->logitCap > 0) run.finish = CAPPED;
   const size_t stride = (size_t)m->head.groups * GROUP;
   multiply(&run, &m->head, step->logits, stride, 0);
   if (stride != (size_t)m->vocab)

@@ -22,23 +22,45 @@ typedef struct {
   const float *bias;
 } Linear;
 
+/** [hidden], padded to a multiple of GROUP. No weight: no norm. With a bias, the mean is subtracted first. */
 typedef struct {
-  /** [hidden], padded to a multiple of GROUP. */
-  const float *norm1, *norm2;
+  const float *weight, *bias;
+} Norm;
+
+/** The cosines and sines of a layer. */
+enum { NO_ROPE, MAIN_ROPE, LOCAL_ROPE };
+
+typedef struct {
+  /** Of what attention and the feed-forward layers read, and of what they add. */
+  Norm norm1, norm1After, norm2, norm2After;
   /** [heads + kvHeads, headSize], or null. */
   const float *qkNorm;
+  /** [heads * headSize] and [kvHeads * headSize], or null: norms of all heads together. */
+  const float *qNorm, *kNorm;
   /** [kvHeads, headSize]: the key bias that is added to the scores instead of the keys, or null. */
   const float *keyBias;
+  int rope;
+  /** Whether a row sees only the last Model.window tokens. */
+  int hasWindow;
+  /** Without weights of a gate, the activation is that of `up`. */
   Linear qkv, o, gate, up, down;
 } Layer;
 
 typedef struct {
   int numLayers, hidden, heads, kvHeads, headSize, ffn, vocab;
+  /** Tokens of the window: the own one and those just before it. 0: no layer has one. */
+  int window;
+  /** Whether any layer has LOCAL_ROPE. */
+  int hasLocalRope;
+  /** Whether the activation is a GELU instead of SiLU. */
+  int isGelu;
   float epsilon;
+  /** c of c * tanh(x / c), for scores and logits. 0: none. */
+  float scoreCap, logitCap;
   /** [vocab, hidden] codes of 16 bits and their scales [vocab]. */
   const int16_t *embedding;
   const float *embeddingScales;
-  const float *norm;
+  Norm norm;
   Linear head;
   Layer *layers;
 } Model;
@@ -67,21 +89,30 @@ typedef struct {
   int place, slot, size;
   /** Whether each row of the span sees all 64 slots; else see `from`. */
   int isFull;
-  /** First row of the span that sees any slot. */
-  int first;
+  /** First row of the span that sees any slot, and the row behind the last one. */
+  int first, end;
   /** First row of the span that sees the slot. INT32_MAX: none. */
   int32_t from[64];
+  /** [64]: row behind the last one that sees the slot. Null: all from the first one on see it. */
+  const int32_t *until;
 } Block;
+
+/** What the rows of a step see in a layer: the whole context, or what is within the window. */
+typedef struct {
+  const Span *spans;
+  const Block *blocks;
+} View;
+enum { WHOLE, NEAR, NUM_VIEWS };
 
 typedef struct {
   int numRows, numSpans, numLogits, numQueries;
   const int32_t *ids;
-  /** [numRows, headSize / 2]. */
+  /** [numRows, headSize / 2], and behind them those for LOCAL_ROPE. */
   const float *cos, *sin;
   /** [numRows]: place * L + slot of the new row. */
   const int32_t *slots;
-  const Span *spans;
-  const Block *blocks;
+  /** NEAR only if a layer has a window. With `received`, both have the same blocks. */
+  View views[NUM_VIEWS];
   /** Rows whose logits are wanted, ascending. */
   const int32_t *logitRows;
   /** Rows whose queries are returned. */

@@ -68,6 +68,11 @@ const suites = {
     options: `${ROUNDS} ${THREADS}`,
     run: async (values) => (await import('./headsBench.ts')).headsSuite(values),
   },
+  kinds: {
+    what: 'a token of shapes like Gemma 3 and Mistral, with the native kernels and with onnxruntime',
+    options: `${ROUNDS} ${THREADS}`,
+    run: async (values) => (await import('./kindsBench.ts')).kindsSuite(values),
+  },
   eviction: {
     what: 'what eviction policies find again of a recorded session and of simulated days, from the cache alone, without a model',
     options: '',

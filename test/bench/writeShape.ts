@@ -122,19 +122,28 @@ function byteTokenizer(): unknown {
 }
 
 /** @returns the model folder in `root`. Writes the folder if it does not exist. */
-export async function shapeFolder(name: ShapeName, root: string, seed = 1): Promise<string> {
-  const folder = path.join(root, `${name}-seed${seed}`);
+export function shapeFolder(name: ShapeName, root: string, seed = 1): Promise<string> {
+  return writeFolder(path.join(root, `${name}-seed${seed}`), SHAPES[name], tensorsOf(SHAPES[name]), seed);
+}
+
+/** Writes a model folder, if it does not exist. Returns its path. */
+export async function writeFolder(
+  folder: string,
+  config: object,
+  tensors: readonly TensorShape[],
+  seed: number,
+): Promise<string> {
   if (existsSync(folder)) return folder;
   const temporary = `${folder}.writing-${process.pid}`;
   try {
     await mkdir(temporary, { recursive: true });
     const file = await open(path.join(temporary, 'model.safetensors'), 'wx');
     try {
-      await writeWeights(file, tensorsOf(SHAPES[name]), seed);
+      await writeWeights(file, tensors, seed);
     } finally {
       await file.close();
     }
-    await writeFile(path.join(temporary, 'config.json'), `${JSON.stringify(SHAPES[name], null, 1)}\n`);
+    await writeFile(path.join(temporary, 'config.json'), `${JSON.stringify(config, null, 1)}\n`);
     await writeFile(path.join(temporary, 'tokenizer.json'), JSON.stringify(byteTokenizer()));
     await rename(temporary, folder);
   } finally {

@@ -262,6 +262,9 @@ test.each([
   ['int8', 'qwen2-untied-bf16', part(600), CEILING_SLOTS],
   ['int4', 'qwen2-untied-bf16', part(500), CEILING_SLOTS],
   ['int8', 'llama-gqa-no-tie-key', part(750), 10 * PAGE_SLOTS],
+  // A window and another rope in some layers, norms on both sides; norms with a mean.
+  ['int8', '../families/gemma3', part(500), CEILING_SLOTS],
+  ['int8', '../families/starcoder2', part(500), CEILING_SLOTS],
 ] as const)(
   'native kernels, %s, %s, %i requests, %i slots: tokens equal the oracle',
   async (precision, name, numRequests, slots) => {

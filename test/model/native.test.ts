@@ -2,7 +2,7 @@
  * The native kernels: the same bits from every instruction set, in every chunking and in every slot; queries and
  * received attention as from the step graph; and errors at the border to C.
  */
-import { mkdirSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { BatchSpan, Runner } from '../../engine/model/batch.ts';
@@ -135,15 +135,25 @@ describe.each(Object.entries(SHAPES))('shape %s', (name, shape) => {
 // The first model has key biases of hundreds, so rounding moves its scores by more. The step graph has codes of 7 bits
 // on processors without VNNI. The kernels always have 8.
 test.each([
-  ['qwen2-untied-bf16', isNarrowHere ? 0.25 : 0.1],
-  ['qwen3-tied-sharded', isNarrowHere ? 0.12 : 0.03],
-])('%s: queries and received attention are those of the step graph', async (name, share) => {
+  ['qwen2-untied-bf16', 'int8', isNarrowHere ? 0.25 : 0.1],
+  ['qwen3-tied-sharded', 'int8', isNarrowHere ? 0.12 : 0.03],
+  // A window, and limits of scores.
+  ['../families/gemma2', 'float32', 0.05],
+] as const)('%s: queries and received attention are those of the step graph', async (name, precision, share) => {
   const dir = path.join(MODELS, name);
-  const [onnx, native] = [await loadRunner(dir, cacheDir, 'int8'), await loadNativeRunner(dir, cacheDir, 'int8')];
+  const [onnx, native] = [
+    await loadRunner(dir, cacheDir, precision, 'int8'),
+    await loadNativeRunner(dir, cacheDir, 'int8'),
+  ];
   const slots = inOrder.map((i) => (i * 37) % 1024);
+  const text = ids.map((id) => id % native.vocabSize);
+  const spanIn = (from: number, to: number): BatchSpan => ({
+    ...spanOf(slots, from, to, 1),
+    tokenIds: text.slice(from, to),
+  });
   const measured = async (runner: Runner) => {
-    await runner.run([spanOf(slots, 0, 60, 0)]);
-    const span = { ...spanOf(slots, 60, 72, 1), measures: true, numQueries: 3 };
+    await runner.run([spanIn(0, 60)]);
+    const span = { ...spanIn(60, 72), measures: true, numQueries: 3 };
     const logits = Float32Array.from(await runner.run([span]));
     return {
       logits,
@@ -157,14 +167,61 @@ test.each([
     const largest = expected[part].reduce((most, v) => Math.max(most, Math.abs(v)), 0);
     expect(maxDifference(expected[part], got[part]), part).toBeLessThan(share * largest);
   }
-  await native.run([spanOf(slots, 72, 73)]);
+  await native.run([spanIn(72, 73)]);
   expect([native.queries, native.received]).toEqual([null, null]);
   await onnx.dispose();
   await native.dispose();
 });
 
+describe('a window', () => {
+  /** A model with a window of `tokens` in all its layers, or without one. */
+  const windowed = (tokens: number | null, numLayers: number): Promise<NativeRunner> => {
+    const from = path.join(MODELS, '../families/mistral-window');
+    const dir = path.join(folder.dir, `window-${tokens}-${numLayers}`);
+    cpSync(from, dir, { recursive: true });
+    const config = JSON.parse(readFileSync(path.join(from, 'config.json'), 'utf8')) as object;
+    const changed = { ...config, sliding_window: tokens, num_hidden_layers: numLayers, layer_types: undefined };
+    writeFileSync(path.join(dir, 'config.json'), JSON.stringify(changed));
+    return loadNativeRunner(dir, cacheDir, 'int8', { threads: 2 });
+  };
+  const scattered = inOrder.map((i) => (i * 77 + 5) % 1024);
+  const textOf = (vocabSize: number): number[] => ids.map((id) => id % vocabSize);
+  const run = (runner: NativeRunner, from: number, to: number, first = 0): Promise<Float32Array> =>
+    runner.run([
+      {
+        ...spanOf(scattered, from, to),
+        tokenIds: textOf(runner.vocabSize).slice(from, to),
+        contextSlots: scattered.slice(first, from),
+      },
+    ]);
+
+  test('that is longer than the text changes no bit', async () => {
+    const [long, none] = [await windowed(120, 2), await windowed(null, 2)];
+    expect(await run(long, 0, NUM_TOKENS)).toEqual(Float32Array.from(await run(none, 0, NUM_TOKENS)));
+    await long.dispose();
+    await none.dispose();
+  });
+
+  test.each([1, 9, 64, 70])('of %i tokens: a layer gives what it gives without the slots before it', async (tokens) => {
+    const [with_, without] = [await windowed(tokens, 1), await windowed(null, 1)];
+    const all = Float32Array.from(await run(with_, 0, NUM_TOKENS));
+    for (let i = 0; i < NUM_TOKENS; i++) {
+      const alone = await run(without, i, i + 1, Math.max(0, i - tokens + 1));
+      expect(all.subarray(i * alone.length, (i + 1) * alone.length), `token ${i}`).toEqual(alone);
+    }
+    expect(all).not.toEqual(await run(without, 0, NUM_TOKENS));
+    await with_.dispose();
+    await without.dispose();
+  });
+});
+
 describe('the border to C', () => {
   const open = (): Promise<NativeRunner> => loadNativeRunner(path.join(MODELS, 'gguf-qwen2'), cacheDir, 'int8');
+  /** One layer, all of 16, with a rope and without a window. */
+  const SHAPE = Int32Array.of(1, 16, 1, 1, 16, 16, 16, 8, 8, 8, 0, 0, 1);
+  const FACTORS = Float64Array.of(1e-6, 0, 0);
+  const openAddon = (shape: Int32Array, factors: Float64Array, weights: string | Uint8Array) =>
+    loadAddon().open(weights, 'plain', shape, factors, new Float64Array(2 * (25 + 6)), 1);
 
   test('a token id that is too large is refused, and the runner goes on', async () => {
     const runner = await open();
@@ -222,13 +279,53 @@ describe('the border to C', () => {
   });
 
   test('a weight file that is missing or too short is refused', () => {
-    const shape = Int32Array.of(1, 16, 1, 1, 16, 16, 16, 8, 8, 8);
-    const open = (weights: string | Uint8Array) => () =>
-      loadAddon().open(weights, 'plain', shape, 1e-6, new Float64Array(2 * (19 + 5)), 1);
+    const open = (weights: string | Uint8Array) => () => openAddon(SHAPE, FACTORS, weights);
     expect(open(path.join(folder.dir, 'nothing'))).toThrow('The weight file cannot be mapped into memory.');
     const short = new Uint8Array(4096);
     for (const weights of [import.meta.filename, short])
       expect(open(weights)).toThrow('A tensor is not among the weights or is too short.');
+  });
+
+  test.each([
+    ['a layer of an unknown kind', SHAPE.with(12, 3), FACTORS],
+    ['a layer with a window, but no window', SHAPE.with(12, 5), FACTORS],
+    ['a negative window', SHAPE.with(11, -1), FACTORS],
+    ['an unknown activation', SHAPE.with(10, 2), FACTORS],
+    ['a layer without a kind', SHAPE.slice(0, 12), FACTORS],
+    ['a limit that is no number', SHAPE, FACTORS.with(1, Number.NaN)],
+    ['a missing limit', SHAPE, FACTORS.slice(0, 2)],
+  ])('%s is refused', (_name, shape, factors) => {
+    expect(() => openAddon(shape, factors, new Uint8Array(4096))).toThrow('The shape of the model is not supported.');
+  });
+
+  test('a slot without a position is refused if there is a window, and angles of one rope if there are two', () => {
+    const addon = loadAddon();
+    const weights = new Uint8Array(65_536);
+    // Every tensor is there, but those of head norms, biases and norms behind layers.
+    const tensors = Float64Array.from({ length: 2 * (25 + 6) }, (_, i) => (i % 2 === 0 ? 0 : 8192));
+    for (const i of [1, 4, 5, 6, 7, 8, 11, 12, 14, 17, 20, 23, 24, 28]) tensors[2 * i] = -1;
+    const engine = addon.open(weights, 'plain', SHAPE.with(11, 3).with(12, 6), FACTORS, tensors, 1);
+    const pool = [new Int8Array(1024), new Int8Array(1024), new Float32Array(64), new Float32Array(64)];
+    addon.bind(engine, 64, pool);
+    const step = (numAngles: number, numPositions: number) => () =>
+      addon.step(engine, [
+        Int32Array.of(1),
+        new Float32Array(numAngles),
+        new Float32Array(numAngles),
+        Int32Array.of(1, 0),
+        new Int32Array(0),
+        Int32Array.of(5),
+        new Int32Array(numPositions),
+        Int32Array.of(0),
+        Int32Array.of(0),
+        new Int32Array(0),
+        new Float32Array(16),
+        new Float32Array(0),
+        new Float32Array(0),
+      ]);
+    expect(step(16, 63)).toThrow('A slot has no position.');
+    expect(step(8, 64)).toThrow('The arrays of a step have different sizes.');
+    addon.close(engine);
   });
 });
 

@@ -11,14 +11,17 @@ import { WEIGHT_FILE } from '../../engine/model/load/importedModel.ts';
 import { loadAddon } from '../../engine/model/native/addon.ts';
 import type { NativeRunner } from '../../engine/model/native/nativeRunner.ts';
 import { digestOf, SELF_TEST_DIGEST } from '../../engine/model/native/selfTest.ts';
-import { loadNativeRunner, MODELS, random, temporaryFolder } from '../support/model/fixtures.ts';
+import { FIXTURES, loadNativeRunner, MODELS, random, temporaryFolder } from '../support/model/fixtures.ts';
 import { writeRandomModel } from '../support/model/randomModel.ts';
 
 const folder = temporaryFolder();
 afterAll(() => folder.remove());
 const cacheDir = path.join(folder.dir, 'cache');
 
-/** Norms of heads, large key biases, biases everywhere, several tiles of rows and of 4-bit blocks. */
+/**
+ * Norms of heads, large key biases, biases everywhere, several tiles of rows and of 4-bit blocks; then the other kinds
+ * of layers.
+ */
 function modelDirs(): string[] {
   const wide = path.join(folder.dir, 'wide');
   writeRandomModel(wide, {
@@ -40,7 +43,10 @@ function modelDirs(): string[] {
     seed: 9,
     keyBias: 8,
   });
-  return [path.join(MODELS, 'qwen2-untied-bf16'), path.join(MODELS, 'qwen3-tied-sharded'), wide];
+  const families = ['gemma2', 'gemma3', 'olmo2', 'smollm3', 'starcoder2'].map((name) =>
+    path.join(FIXTURES, 'families', name),
+  );
+  return [path.join(MODELS, 'qwen2-untied-bf16'), path.join(MODELS, 'qwen3-tied-sharded'), wide, ...families];
 }
 
 /** A prompt of three parts over several blocks of slots, with queries and received attention, then single tokens. */

@@ -9,16 +9,9 @@ import { BLOCK, clamp, numBlocks, ROUND } from './quantise.ts';
 export const GROUP = 16;
 const WIDTH_MULTIPLE = 16;
 
-/**
- * Whether the native kernels can compute a model: they take four numbers of a head at a time, rotate all layers, know
- * only gates with SiLU, RMS norms before layers and of single heads, and no experts, and see the whole context.
- */
-export function fitsKernels(config: ModelConfig): boolean {
-  const { headSize, rope, isGpt, experts, gate, norms, qkNorm, sliding, softcaps } = config;
-  const isUsual = rope.unrotated === undefined && !isGpt && experts === null;
-  const layersFit = isUsual && gate === 'silu' && norms === 'before';
-  const attentionFits = qkNorm !== 'whole' && sliding === null && softcaps.scores === null && softcaps.logits === null;
-  return headSize % 4 === 0 && layersFit && attentionFits;
+/** Whether the native kernels can compute a model: they take four numbers of a head at a time, and know no experts. */
+export function fitsKernels({ headSize, experts }: ModelConfig): boolean {
+  return headSize % 4 === 0 && experts === null;
 }
 
 /** Outputs with those that fill the last group. */

@@ -11,12 +11,15 @@ export type NativeEngine = { readonly __native: never };
 /** Arguments of a step, in this order. Empty arrays for what a step does not have. */
 type StepArguments = [
   ids: Int32Array,
+  /** [ropes, rows, headSize / 2]. */
   cos: Float32Array,
   sin: Float32Array,
   /** [spans, 2]: rows and slots of the context. */
   spans: Int32Array,
   context: Int32Array,
   newSlots: Int32Array,
+  /** Of all slots of the pool, if layers have a window. */
+  positions: Int32Array,
   places: Int32Array,
   logitRows: Int32Array,
   queryRows: Int32Array,
@@ -32,12 +35,12 @@ type StepArguments = [
 export interface Addon {
   /** Names of the kernels that this processor can run, the fastest first. */
   kernels(): string[];
-  /** `weights`: path of the file, or its bytes. */
+  /** `weights`: path of the file, or its bytes. `factors`: epsilon of norms, caps of scores and logits (0: none). */
   open(
     weights: string | Uint8Array,
     kernels: string,
     shape: Int32Array,
-    epsilon: number,
+    factors: Float64Array,
     tensors: Float64Array,
     threads: number,
   ): NativeEngine;

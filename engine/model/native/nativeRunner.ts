@@ -10,6 +10,7 @@ import type { KvRows } from '../../kv/kvRows.ts';
 import type { KvPool } from '../../kv/pool.ts';
 import { reasonOf, RequestError } from '../../protocol/errors.ts';
 import { type ImportedModel, WEIGHT_FILE } from '../load/importedModel.ts';
+import type { ModelConfig } from '../load/hfConfig.ts';
 import { usesRotations } from '../load/keyBias.ts';
 import { GROUP } from '../load/packedWeights.ts';
 import { planWeights, type WeightPlan } from '../load/weightPlan.ts';
@@ -17,43 +18,44 @@ import { PoolRotations } from '../runtime/poolRotations.ts';
 import { RopeTable, shiftKeys } from '../runtime/rope.ts';
 import { type Addon, loadAddon, type NativeEngine } from './addon.ts';
 
-/** Tensors of a layer, in the order of engine.c. `null`: the layer has none. */
-function layerTensors(isBiased: boolean): (string | null)[] {
-  return [
-    'norm1',
-    'qkv',
-    'qkv.scales',
-    isBiased ? 'qvBias' : 'qkvBias',
-    isBiased ? 'keyBias' : null,
-    'qkNorm',
-    'o',
-    'o.scales',
-    'oBias',
-    'norm2',
-    'gate',
-    'gate.scales',
-    'gateBias',
-    'up',
-    'up.scales',
-    'upBias',
-    'down',
-    'down.scales',
-    'downBias',
-  ];
-}
-const MODEL_TENSORS = ['embedding', 'embedding.scales', 'norm', 'head', 'head.scales'];
+/** Tensors of a layer, in the order of engine.c. Many layers have only some of them. */
+const LAYER_TENSORS =
+  'norm1 norm1Bias qkv qkv.scales qkvBias keyBias qkNorm qNorm kNorm o o.scales oBias norm1After norm2 norm2Bias ' +
+  'gate gate.scales gateBias up up.scales upBias down down.scales downBias norm2After';
+const MODEL_TENSORS = 'embedding embedding.scales norm normBias head head.scales';
 
 /** Offsets and lengths of all tensors in the weight file; -1 for one that the model does not have. */
 function tensorPlaces(plan: WeightPlan, numLayers: number): Float64Array {
   const places: number[] = [];
-  const add = (name: string | null): void => {
-    const stored = name === null ? undefined : plan.stored.get(name);
+  const add = (name: string): void => {
+    const stored = plan.stored.get(name);
     places.push(stored?.offset ?? -1, stored?.length ?? 0);
   };
   for (let l = 0; l < numLayers; l++)
-    for (const name of layerTensors(plan.biased.includes(l))) add(name && `l${l}.${name}`);
-  for (const name of MODEL_TENSORS) add(name);
+    // A large key bias is added to the scores, not to the keys.
+    for (const name of LAYER_TENSORS.split(' '))
+      add(`l${l}.${name === 'qkvBias' && plan.biased.includes(l) ? 'qvBias' : name}`);
+  for (const name of MODEL_TENSORS.split(' ')) add(name);
   return Float64Array.from(places);
+}
+
+/** Which rope a layer has, and whether a window, as in step.h and engine.h. */
+const [NO_ROPE, MAIN_ROPE, LOCAL_ROPE, HAS_WINDOW] = [0, 1, 2, 4];
+
+function kindOf({ rope, sliding }: ModelConfig, l: number): number {
+  const hasWindow = sliding?.layers.includes(l) === true;
+  const turns = rope.unrotated?.includes(l) ? NO_ROPE : hasWindow && sliding.rope ? LOCAL_ROPE : MAIN_ROPE;
+  return turns + (hasWindow ? HAS_WINDOW : 0);
+}
+
+/** The numbers of the shape, in the order of engine.h. */
+function shapeOf(config: ModelConfig, { linears }: WeightPlan): Int32Array {
+  const { numLayers, hiddenSize, numHeads, kvHeads, headSize, ffnSize, vocabSize, gate, isGpt, sliding } = config;
+  const bits = ['l0.qkv', 'l0.up', 'head'].map((name) => (linears.get(name)!.form === 'packed4' ? 4 : 8));
+  const kinds = Array.from({ length: numLayers }, (_, l) => kindOf(config, l));
+  const isGelu = gate === 'gelu' || isGpt ? 1 : 0;
+  const sizes = [numLayers, hiddenSize, numHeads, kvHeads, headSize, ffnSize, vocabSize];
+  return Int32Array.of(...sizes, ...bits, isGelu, sliding?.tokens ?? 0, ...kinds);
 }
 
 interface NativeOptions {
@@ -110,25 +112,13 @@ export class NativeRunner implements Runner {
   private constructor(model: ImportedModel, pool: KvPool, addon: Addon, options: Required<NativeOptions>) {
     const { config, precision, products, tied, biased } = model;
     const plan = planWeights(config, precision, tied, products, biased);
-    const bits = (name: string): number => (plan.linears.get(name)!.form === 'packed4' ? 4 : 8);
-    const { numLayers, hiddenSize, numHeads, kvHeads, headSize, ffnSize, vocabSize, rmsEps } = config;
+    const { numLayers, vocabSize, rmsEps, softcaps } = config;
     this.#addon = addon;
     this.#engine = addon.open(
       options.weights,
       options.kernels,
-      Int32Array.of(
-        numLayers,
-        hiddenSize,
-        numHeads,
-        kvHeads,
-        headSize,
-        ffnSize,
-        vocabSize,
-        bits('l0.qkv'),
-        bits('l0.gate'),
-        bits('head'),
-      ),
-      rmsEps,
+      shapeOf(config, plan),
+      Float64Array.of(rmsEps, softcaps.scores ?? 0, softcaps.logits ?? 0),
       tensorPlaces(plan, numLayers),
       options.threads,
     );
@@ -175,7 +165,8 @@ export class NativeRunner implements Runner {
     const T = spans.reduce((sum, { tokenIds }) => sum + tokenIds.length, 0);
     const numContext = spans.reduce((sum, { contextSlots }) => sum + contextSlots.length, 0);
     const ids = new Int32Array(T);
-    const [cos, sin] = [new Float32Array(T * half), new Float32Array(T * half)];
+    const ropes = this.#rope.local ? [this.#rope, this.#rope.local.table] : [this.#rope];
+    const [cos, sin] = [new Float32Array(ropes.length * T * half), new Float32Array(ropes.length * T * half)];
     const sizes = new Int32Array(2 * spans.length);
     const context = new Int32Array(numContext);
     const newSlots = new Int32Array(T);
@@ -187,8 +178,10 @@ export class NativeRunner implements Runner {
       this.#checkIds(tokenIds);
       this.#rope.ensure(startIndex + n);
       ids.set(tokenIds, t);
-      cos.set(this.#rope.cos.subarray(startIndex * half, (startIndex + n) * half), t * half);
-      sin.set(this.#rope.sin.subarray(startIndex * half, (startIndex + n) * half), t * half);
+      for (const [r, table] of ropes.entries()) {
+        cos.set(table.cos.subarray(startIndex * half, (startIndex + n) * half), (r * T + t) * half);
+        sin.set(table.sin.subarray(startIndex * half, (startIndex + n) * half), (r * T + t) * half);
+      }
       sizes.set([n, contextSlots.length], 2 * s);
       context.set(contextSlots, c);
       newSlots.set(span.newSlots, t);
@@ -215,6 +208,7 @@ export class NativeRunner implements Runner {
       sizes,
       context,
       newSlots,
+      this.pool.positions,
       this.pool.places,
       Int32Array.from(logitRows),
       Int32Array.from(queryRows),

@@ -1,5 +1,5 @@
 /**
- * Tests the native kernels on this processor: a tiny model must give the bits that it gives everywhere. Does not test
+ * Tests the native kernels on this processor: tiny models must give the bits that they give everywhere. Does not test
  * speed.
  */
 import { createHash } from 'node:crypto';
@@ -12,7 +12,7 @@ import { NativeRunner } from './nativeRunner.ts';
 import { syntheticModel } from './syntheticModel.ts';
 
 /** What `digestOf` gives with any kernels on any processor. A change of the arithmetic changes it. */
-export const SELF_TEST_DIGEST = '679e681b77b6286ce75c913583d853af37ad9f14d2cd40cf25f4b0dbc23633ef';
+export const SELF_TEST_DIGEST = '1092eeec373ad64ca6f85fa9032d491ff8b5c3ae103ecc118a82fa096cfd406b';
 /** No size is a multiple of a vector, except the usual size of a head. */
 const CONFIG: ModelConfig = {
   architecture: 'qwen2',
@@ -44,8 +44,30 @@ const CONFIG: ModelConfig = {
   eosIds: [],
   bosId: null,
 };
-/** Layer 1 has a large key bias. */
-const BIASED = [1];
+/** One model for each kind of layer, and the layers with a large key bias. */
+const MODELS: readonly (readonly [ModelConfig, readonly number[]])[] = [
+  [CONFIG, [1]],
+  // As Gemma: norms on both sides, a GELU, limits, and a window in layers with their own rope.
+  [
+    {
+      ...CONFIG,
+      qkvBias: false,
+      gate: 'gelu',
+      norms: 'both',
+      qkNorm: 'head',
+      sliding: { tokens: 6, layers: [0], rope: { type: 'default', theta: 100 } },
+      softcaps: { scores: 5, logits: 3 },
+    },
+    [],
+  ],
+  // As OLMo 2, and a layer without rope.
+  [{ ...CONFIG, qkvBias: false, norms: 'after', qkNorm: 'whole', rope: { ...CONFIG.rope, unrotated: [1] } }, []],
+  // As StarCoder2: norms with a mean, no gate, and a window in all layers.
+  [
+    { ...CONFIG, outputBias: true, ffnBias: true, isGpt: true, sliding: { tokens: 18, layers: [0, 1], rope: null } },
+    [],
+  ],
+];
 /** A page that is no multiple of a block. */
 const NUM_SLOTS = 70;
 
@@ -65,19 +87,20 @@ async function logitsOf(runner: NativeRunner): Promise<Float32Array[]> {
   return results;
 }
 
-/** SHA-256 of the logits of the tiny model with 8 and with 4 bits. */
+/** SHA-256 of the logits of the tiny models with 8 and with 4 bits. */
 export async function digestOf(kernels: string): Promise<string> {
   const hash = createHash('sha256');
-  for (const precision of ['int8', 'int4'] as const) {
-    const { model, weights } = syntheticModel(CONFIG, precision, BIASED);
-    const pool = new KvPool(kvShape(CONFIG, 'int8', BIASED), NUM_SLOTS);
-    const runner = NativeRunner.create(model, pool, { threads: 2, kernels, weights });
-    try {
-      for (const logits of await logitsOf(runner)) hash.update(new Uint8Array(logits.buffer));
-    } finally {
-      await runner.dispose();
+  for (const [config, biased] of MODELS)
+    for (const precision of ['int8', 'int4'] as const) {
+      const { model, weights } = syntheticModel(config, precision, biased);
+      const pool = new KvPool(kvShape(config, 'int8', biased), NUM_SLOTS);
+      const runner = NativeRunner.create(model, pool, { threads: 2, kernels, weights });
+      try {
+        for (const logits of await logitsOf(runner)) hash.update(new Uint8Array(logits.buffer));
+      } finally {
+        await runner.dispose();
+      }
     }
-  }
   return hash.digest('hex');
 }
 

@@ -90,19 +90,38 @@ static Linear random_linear(int bits, int rows, int width, int hasBias, int most
   return m;
 }
 
-static void random_layer(Layer *layer, const Model *m, int attentionBits, int ffnBits, int hasBias, int hasNorm) {
+static Norm random_norm(int hidden, int isThere, int hasMean) {
+  Norm norm = {0, 0};
+  if (isThere) norm.weight = random_floats(hidden, pad(hidden, GROUP), 1, 1);
+  if (isThere && hasMean) norm.bias = random_floats(hidden, pad(hidden, GROUP), 1, 0);
+  return norm;
+}
+
+/** What all layers of a model have in common. */
+typedef struct {
+  int attentionBits, ffnBits, hasBias, normsBefore, normsAfter, hasMean, headNorms, wholeNorms, hasGate;
+} Style;
+
+static void random_layer(Layer *layer, const Model *m, const Style *style) {
   const int queries = m->heads * m->headSize, keys = m->kvHeads * m->headSize, hidden = m->hidden;
   // A layer of zeros has neither largest code nor attention.
   const int most = percent(4) ? 0 : percent(10) ? 1 : 127;
-  layer->norm1 = random_floats(hidden, pad(hidden, GROUP), 1, 1);
-  layer->norm2 = random_floats(hidden, pad(hidden, GROUP), 1, 1);
-  layer->qkNorm = hasNorm ? random_floats(queries + keys, queries + keys, 1, 1) : 0;
+  const int hasBias = style->hasBias;
+  layer->norm1 = random_norm(hidden, style->normsBefore, style->hasMean);
+  layer->norm2 = random_norm(hidden, style->normsBefore, style->hasMean);
+  layer->norm1After = random_norm(hidden, style->normsAfter, style->hasMean);
+  layer->norm2After = random_norm(hidden, style->normsAfter, style->hasMean);
+  layer->qkNorm = style->headNorms ? random_floats(queries + keys, queries + keys, 1, 1) : 0;
+  layer->qNorm = style->wholeNorms ? random_floats(queries, queries, 1, 1) : 0;
+  layer->kNorm = style->wholeNorms ? random_floats(keys, keys, 1, 1) : 0;
+  layer->rope = percent(70) ? MAIN_ROPE : m->hasLocalRope && percent(60) ? LOCAL_ROPE : NO_ROPE;
+  layer->hasWindow = m->window > 0 && percent(60);
   layer->keyBias = percent(35) ? random_floats(keys, keys, power_of_two(between(-3, 5)), 0) : 0;
-  layer->qkv = random_linear(attentionBits, queries + 2 * keys, hidden, hasBias, most);
-  layer->o = random_linear(attentionBits, hidden, queries, hasBias, 127);
-  layer->gate = random_linear(ffnBits, m->ffn, hidden, hasBias, 127);
-  layer->up = random_linear(ffnBits, m->ffn, hidden, hasBias, 127);
-  layer->down = random_linear(ffnBits, hidden, m->ffn, hasBias, 127);
+  layer->qkv = random_linear(style->attentionBits, queries + 2 * keys, hidden, hasBias, most);
+  layer->o = random_linear(style->attentionBits, hidden, queries, hasBias, 127);
+  if (style->hasGate) layer->gate = random_linear(style->ffnBits, m->ffn, hidden, hasBias, 127);
+  layer->up = random_linear(style->ffnBits, m->ffn, hidden, hasBias, 127);
+  layer->down = random_linear(style->ffnBits, hidden, m->ffn, hasBias, 127);
 }
 
 static Model random_model(void) {
@@ -118,17 +137,29 @@ static Model random_model(void) {
   m.ffn = m.hidden < 8 && percent(10) ? between(130000, 150000) : between(1, isLarge ? 500 : 96);
   m.vocab = between(1, isLarge ? 700 : 80);
   m.heads = m.kvHeads * groups;
+  m.window = percent(50) ? 0 : percent(60) ? between(1, 24) : between(25, 1200);
+  m.hasLocalRope = percent(30);
+  m.isGelu = percent(40);
+  m.scoreCap = percent(25) ? power_of_two(between(-3, 6)) : 0;
+  m.logitCap = percent(25) ? power_of_two(between(-3, 6)) : 0;
   int16_t *embedding = take(sizeof(int16_t) * m.vocab * m.hidden);
   for (int i = 0; i < m.vocab * m.hidden; i++) embedding[i] = (int16_t)between(-32767, 32767);
   m.embedding = embedding;
   m.embeddingScales = random_floats(m.vocab, m.vocab, power_of_two(-17), power_of_two(-16));
-  m.norm = random_floats(m.hidden, pad(m.hidden, GROUP), 1, 1);
+  Style style = {.hasMean = percent(25)};
+  m.norm = random_norm(m.hidden, 1, style.hasMean);
   m.head = random_linear(percent(50) ? 8 : 4, m.vocab, m.hidden, 0, 127);
   m.layers = take(sizeof(Layer) * m.numLayers + 8);
   m.layers = (Layer *)(((uintptr_t)m.layers + 7) / 8 * 8);
-  const int attentionBits = percent(60) ? 8 : 4, ffnBits = percent(60) ? 8 : 4, hasBias = percent(50);
-  const int hasNorm = percent(40);
-  for (int l = 0; l < m.numLayers; l++) random_layer(m.layers + l, &m, attentionBits, ffnBits, hasBias, hasNorm);
+  style.attentionBits = percent(60) ? 8 : 4;
+  style.ffnBits = percent(60) ? 8 : 4;
+  style.hasBias = percent(50);
+  style.normsBefore = percent(80);
+  style.normsAfter = !style.normsBefore || percent(25);
+  style.headNorms = percent(30);
+  style.wholeNorms = !style.headNorms && percent(20);
+  style.hasGate = percent(80);
+  for (int l = 0; l < m.numLayers; l++) random_layer(m.layers + l, &m, &style);
   return m;
 }
 
@@ -138,8 +169,9 @@ typedef struct {
   int ids[MAX_TOKENS], positions[MAX_TOKENS];
   /** Of each sequence: its length, how many tokens are another's, which one, and the tokens. */
   int lengths[MAX_SEQUENCES], forks[MAX_SEQUENCES], parents[MAX_SEQUENCES], tokens[MAX_SEQUENCES][MAX_LENGTH];
-  /** [longest][headSize / 2], of each position. */
+  /** [2][longest][headSize / 2], of each position. */
   float *cos, *sin;
+  int longest;
 } Text;
 
 static void random_text(Text *text, const Model *m) {
@@ -167,6 +199,7 @@ static void random_text(Text *text, const Model *m) {
       text->ids[token] = below(m->vocab);
     }
   }
-  text->cos = random_floats(longest * half, longest * half, 1, 0);
-  text->sin = random_floats(longest * half, longest * half, 1, 0);
+  text->longest = longest;
+  text->cos = random_floats(2 * longest * half, 2 * longest * half, 1, 0);
+  text->sin = random_floats(2 * longest * half, 2 * longest * half, 1, 0);
 }

@@ -5,7 +5,7 @@
 #include "fakeHost.h"
 #include "../step.h"
 
-enum { HIDDEN = 16, HEAD_SIZE = 16, FFN = 16, VOCAB = 16, SLOTS = 64, LAYER_TENSORS = 19, MODEL_TENSORS = 5 };
+enum { HIDDEN = 16, HEAD_SIZE = 16, FFN = 16, VOCAB = 16, SLOTS = 64, LAYER_TENSORS = 25, MODEL_TENSORS = 6, SHAPE_SIZE = 13 };
 
 napi_value napi_register_module_v1(napi_env, napi_value);
 
@@ -47,17 +47,19 @@ static void *numbers(napi_value array, size_t count, const int32_t *values) {
 }
 
 static napi_value open_model(napi_value weights) {
-  const int32_t shape[] = {1, HIDDEN, 1, 1, HEAD_SIZE, FFN, VOCAB, 8, 8, 8};
-  const napi_value shapes = array(napi_int32_array, 10);
+  const int32_t shape[] = {1, HIDDEN, 1, 1, HEAD_SIZE, FFN, VOCAB, 8, 8, 8, 0, 4, 1 + 4};
+  const napi_value shapes = array(napi_int32_array, SHAPE_SIZE);
   const napi_value places = array(napi_float64_array, 2 * (LAYER_TENSORS + MODEL_TENSORS));
-  numbers(shapes, 10, shape);
+  numbers(shapes, SHAPE_SIZE, shape);
+  const napi_value factors = array(napi_float64_array, 3);
+  ((double *)factors->data)[0] = 1e-6;
   for (int i = 0; i < LAYER_TENSORS + MODEL_TENSORS; i++) ((double *)places->data)[2 * i + 1] = 1024;
-  // No norms of heads, and no bias.
-  const int without[] = {3, 4, 5, 8, 12, 15, 18};
+  // No norms of heads or behind layers, and no bias.
+  const int without[] = {1, 4, 5, 6, 7, 8, 11, 12, 14, 17, 20, 23, 24, LAYER_TENSORS + 3};
   for (size_t i = 0; i < sizeof without / sizeof *without; i++) ((double *)places->data)[2 * without[i]] = -1;
   const napi_value kernels = new_value(TEXT);
   kernels->text = "plain";
-  return call("open", 6, (napi_value[]){weights, kernels, shapes, number(1e-6), places, number(2)});
+  return call("open", 6, (napi_value[]){weights, kernels, shapes, factors, places, number(2)});
 }
 
 static napi_value pool_arrays(void) {
@@ -67,15 +69,16 @@ static napi_value pool_arrays(void) {
   return list;
 }
 
-/** Two rows in slots 0 and 1, with the logits of the last one, and the attention that they receive. */
+/** Two rows in slots 0 and 1, with a window, the logits of the last one, and the attention that they receive. */
 static napi_value step_arguments(void) {
-  const size_t lengths[] = {2, HEAD_SIZE, HEAD_SIZE, 2, 0, 2, 1, 1, 1, VOCAB, HEAD_SIZE, 4};
+  const size_t lengths[] = {2, HEAD_SIZE, HEAD_SIZE, 2, 0, 2, SLOTS, 1, 1, 1, VOCAB, HEAD_SIZE, 4};
   const napi_value list = new_value(LIST);
-  for (int i = 0; i < 12; i++)
-    list->elements[i] = array(i == 1 || i == 2 || i > 8 ? napi_float32_array : napi_int32_array, lengths[i]);
+  for (int i = 0; i < 13; i++)
+    list->elements[i] = array(i == 1 || i == 2 || i > 9 ? napi_float32_array : napi_int32_array, lengths[i]);
   numbers(list->elements[3], 2, (int32_t[]){2, 0});
   numbers(list->elements[5], 2, (int32_t[]){0, 1});
-  numbers(list->elements[7], 1, (int32_t[]){1});
+  numbers(list->elements[6], 2, (int32_t[]){0, 1});
+  numbers(list->elements[8], 1, (int32_t[]){1});
   return list;
 }
 

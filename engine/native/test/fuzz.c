@@ -2,39 +2,10 @@
  * Runs random models with all kernels of this processor, in random pools and chunks and with several threads. All must
  * give the bits of `plain` in one chunk. Prints a checksum, which must be the same on all platforms.
  */
-#include "cases.h"
+#include "views.h"
 
-/** Results of one token or slot, in the order of outcome_sizes. */
-enum { LOGITS, QUERIES, KEYS, VALUES, KEY_SCALES, VALUE_SCALES, NUM_OUTCOMES };
 static const char *const OUTCOMES[] = {"logits", "queries", "keys", "values", "key scales", "value scales"};
 static const char *const KERNELS[] = {"avx512vnni", "avxvnni", "avx2", "dotprod", "plain"};
-
-typedef struct {
-  const Model *m;
-  Text text;
-  size_t sizes[NUM_OUTCOMES];
-  /** [numTokens][size] of each outcome, from the reference run. */
-  char *expected[NUM_OUTCOMES];
-  /** Attention received by the first sequence from its rows `measured` on: [2, numLayers, kvHeads, length]. */
-  int measured;
-  float *received;
-} Case;
-
-/** A pool with a slot for each token, and who computes in it. */
-typedef struct {
-  const Case *test;
-  const Kernels *kernels;
-  Threads *threads;
-  Workspace *space;
-  Pool pool;
-  PoolLayer layers[MAX_LAYERS];
-  int slots[MAX_TOKENS];
-  /** The first run writes what the others must give. */
-  int isReference;
-} World;
-
-/** Rows from .. to-1 of a sequence. */
-typedef struct { int sequence, from, to; } Piece;
 
 static uint64_t seed, checksum = 0xcbf29ce484222325u;
 static int caseNumber;
@@ -97,32 +68,6 @@ static void open_world(World *w, const Case *test, const Kernels *kernels, Threa
   w->pool.rotations = rotations;
 }
 
-/** Adds the blocks of a piece, and the number of the column of each of its tokens. Returns how many blocks. */
-static int add_blocks(const World *w, const Piece *piece, Block *blocks, int *columns) {
-  const int L = w->pool.pageSlots;
-  int count = 0;
-  for (int i = 0; i < piece->to; i++) {
-    const int slot = w->slots[w->test->text.tokens[piece->sequence][i]], place = slot / L, first = slot % L / 64 * 64;
-    int b = 0;
-    while (b < count && (blocks[b].place != place || blocks[b].slot != first)) b++;
-    if (b == count) {
-      blocks[count++] = (Block){.place = place, .slot = first, .size = L - first < 64 ? L - first : 64};
-      for (int j = 0; j < 64; j++) blocks[b].from[j] = INT32_MAX;
-    }
-    blocks[b].from[slot % L - first] = i < piece->from ? 0 : i - piece->from;
-    columns[i] = 64 * b + slot % L - first;
-  }
-  for (int b = 0; b < count; b++) {
-    blocks[b].isFull = blocks[b].size == 64;
-    blocks[b].first = INT32_MAX;
-    for (int j = 0; j < 64; j++) {
-      blocks[b].isFull &= blocks[b].from[j] == 0;
-      if (blocks[b].from[j] < blocks[b].first) blocks[b].first = blocks[b].from[j];
-    }
-  }
-  return count;
-}
-
 static void check_rows(const World *w, int token) {
   const Model *m = w->test->m;
   const int D = m->headSize, L = w->pool.pageSlots, slot = w->slots[token];
@@ -140,7 +85,7 @@ static void check_rows(const World *w, int token) {
 
 static void check_received(const World *w, const Step *step, const int *columns, int length) {
   const Case *test = w->test;
-  const size_t heads = (size_t)2 * test->m->numLayers * test->m->kvHeads, slots = (size_t)64 * step->spans->numBlocks;
+  const size_t heads = (size_t)2 * test->m->numLayers * test->m->kvHeads, slots = (size_t)64 * step->views[WHOLE].spans->numBlocks;
   for (size_t h = 0; h < heads; h++)
     for (int i = 0; i < length; i++) {
       float *expected = test->received + h * length + i;
@@ -155,25 +100,26 @@ static void run_pieces(const World *w, const Piece *pieces, int numPieces, int m
   const Text *text = &w->test->text;
   const int half = m->headSize / 2, outputs = m->head.groups * GROUP, share = percent(10) ? 0 : percent(40) ? 100 : 40;
   int ids[MAX_TOKENS], tokens[MAX_TOKENS], slots[MAX_TOKENS], logitRows[MAX_TOKENS], queryRows[MAX_TOKENS];
-  int columns[MAX_LENGTH], numBlocks = 0;
-  Span spans[MAX_SEQUENCES];
-  const int firstBuffer = numBuffers;
-  size_t numSlots = 0;
-  for (int p = 0; p < numPieces; p++) numSlots += pieces[p].to;
-  Block *blocks = malloc(sizeof(Block) * numSlots);
-  float *cos = take(4 * numSlots * half), *sin = take(4 * numSlots * half);
-  Step step = {.numSpans = numPieces, .ids = ids, .cos = cos, .sin = sin, .slots = slots, .spans = spans,
-               .blocks = blocks, .logitRows = logitRows, .queryRows = queryRows};
+  static Sights sights[NUM_VIEWS];
+  int columns[MAX_LENGTH];
+  const int firstBuffer = numBuffers, ropes = m->hasLocalRope ? 2 : 1;
+  size_t rows = 0;
+  for (int p = 0; p < numPieces; p++) rows += pieces[p].to - pieces[p].from;
+  float *cos = take(4 * ropes * rows * half), *sin = take(4 * ropes * rows * half);
+  Step step = {.numSpans = numPieces, .ids = ids, .cos = cos, .sin = sin, .slots = slots, .logitRows = logitRows,
+               .queryRows = queryRows};
+  for (int v = 0; v < (m->window > 0 ? NUM_VIEWS : 1); v++)
+    step.views[v] = make_view(w, pieces, numPieces, v == NEAR ? m->window : 0, measures, sights + v, columns);
   for (int p = 0; p < numPieces; p++) {
-    const int added = add_blocks(w, pieces + p, blocks + numBlocks, columns);
-    spans[p] = (Span){step.numRows, pieces[p].to - pieces[p].from, numBlocks, added};
-    numBlocks += spans[p].numBlocks;
     for (int i = pieces[p].from; i < pieces[p].to; i++) {
       const int row = step.numRows++, token = tokens[row] = text->tokens[pieces[p].sequence][i];
       ids[row] = text->ids[token];
       slots[row] = w->slots[token];
-      memcpy(cos + (size_t)row * half, text->cos + text->positions[token] * half, 4 * half);
-      memcpy(sin + (size_t)row * half, text->sin + text->positions[token] * half, 4 * half);
+      for (int r = 0; r < ropes; r++) {
+        const size_t to = (r * rows + row) * half, from = (size_t)(r * text->longest + text->positions[token]) * half;
+        memcpy(cos + to, text->cos + from, 4 * half);
+        memcpy(sin + to, text->sin + from, 4 * half);
+      }
       if (w->isReference || percent(share)) logitRows[step.numLogits++] = row;
       if (w->isReference || percent(share / 2)) queryRows[step.numQueries++] = row;
     }
@@ -181,7 +127,7 @@ static void run_pieces(const World *w, const Piece *pieces, int numPieces, int m
   step.logits = take((size_t)4 * step.numLogits * outputs);
   const int S = step.numQueries, D = m->headSize;
   if (S > 0) step.queries = take((size_t)4 * m->numLayers * m->heads * S * D);
-  if (measures) step.received = take((size_t)4 * 2 * m->numLayers * m->kvHeads * 64 * numBlocks);
+  if (measures) step.received = take((size_t)4 * 2 * m->numLayers * m->kvHeads * 64 * sights[WHOLE].numBlocks);
   if (w->kernels->run(m, &w->pool, &step, w->threads, w->space)) failed(w, "memory", 0);
   for (int i = 0; i < step.numLogits; i++)
     outcome(w, LOGITS, tokens[logitRows[i]], step.logits + (size_t)i * m->vocab, 0, 4 * m->vocab);
@@ -191,7 +137,11 @@ static void run_pieces(const World *w, const Piece *pieces, int numPieces, int m
   for (int row = 0; row < step.numRows; row++) check_rows(w, tokens[row]);
   if (measures) check_received(w, &step, columns, pieces->to);
   while (numBuffers > firstBuffer) free(buffers[--numBuffers]);
-  free(blocks);
+  for (int v = 0; v < NUM_VIEWS; v++) {
+    free(sights[v].blocks);
+    free(sights[v].untils);
+    sights[v] = (Sights){.blocks = 0};
+  }
 }
 
 /** Computes all tokens: in the reference sequence by sequence, else in random chunks of several sequences. */

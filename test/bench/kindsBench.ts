@@ -1,0 +1,153 @@
+/**
+ * Suite `kinds`: one token with the native kernels and with onnxruntime, for models whose layers are of other kinds than
+ * those of Qwen2. Shapes are published ones or like them, with seeded random weights. Does not measure prompts.
+ */
+import path from 'node:path';
+import { parseConfig } from '../../engine/model/load/hfConfig.ts';
+import { planWeights } from '../../engine/model/load/weightPlan.ts';
+import { seededRandom } from '../support/engine/workload.ts';
+import { type Case, engineCases, WORKLOAD } from './engineCases.ts';
+import { EngineUnderTest } from './engineUnderTest.ts';
+import type { TensorShape } from './shapes.ts';
+import { type Figure, figure, short, table, withSpread } from './spread.ts';
+import { writeFolder } from './writeShape.ts';
+
+const ROUNDS = 9;
+
+type Config = Record<string, unknown>;
+
+/** Windows of 512 tokens in five of six layers, as published; and one of 1,024 in all layers. */
+const KINDS: Readonly<Record<string, Config>> = {
+  'gemma3-270m': {
+    architectures: ['Gemma3ForCausalLM'],
+    model_type: 'gemma3_text',
+    hidden_size: 640,
+    intermediate_size: 2048,
+    num_hidden_layers: 18,
+    num_attention_heads: 4,
+    num_key_value_heads: 1,
+    head_dim: 256,
+    vocab_size: 262_144,
+    max_position_embeddings: 32_768,
+    query_pre_attn_scalar: 256,
+    sliding_window: 512,
+    sliding_window_pattern: 6,
+    rms_norm_eps: 1e-6,
+    hidden_activation: 'gelu_pytorch_tanh',
+    tie_word_embeddings: true,
+  },
+  'mistral-like': {
+    architectures: ['MistralForCausalLM'],
+    model_type: 'mistral',
+    hidden_size: 1024,
+    intermediate_size: 3584,
+    num_hidden_layers: 16,
+    num_attention_heads: 8,
+    num_key_value_heads: 2,
+    head_dim: 128,
+    vocab_size: 32_000,
+    max_position_embeddings: 32_768,
+    sliding_window: 1024,
+    rms_norm_eps: 1e-5,
+    hidden_act: 'silu',
+    tie_word_embeddings: false,
+  },
+};
+
+/** The tensors that the engine reads. */
+function tensorsOf(config: Config): TensorShape[] {
+  const parsed = parseConfig(config);
+  const { needed } = planWeights(parsed, 'int8', parsed.tied, 'blocks');
+  return Array.from(needed, ([name, shape]) => {
+    const isNorm = /norm\.weight$/.test(name);
+    return { name, shape: [...shape], mean: isNorm ? 1 - parsed.normOffset : 0, deviation: isNorm ? 0 : 0.02 };
+  });
+}
+
+interface KindsResult {
+  shape: string;
+  context: number;
+  /** Milliseconds of a token. */
+  native: Figure;
+  onnxruntime: Figure;
+}
+
+interface KindsOptions {
+  kinds?: Readonly<Record<string, Config>>;
+  threads?: number;
+  rounds?: number;
+  contexts?: readonly number[];
+  cache?: string;
+  onProgress?: (line: string) => void;
+}
+
+export async function kindsBench({
+  kinds = KINDS,
+  threads = 0,
+  rounds = ROUNDS,
+  contexts = [512, 2048],
+  cache = path.resolve('.cache/bench'),
+  onProgress = () => {},
+}: KindsOptions = {}): Promise<KindsResult[]> {
+  const results: KindsResult[] = [];
+  for (const [shape, config] of Object.entries(kinds)) {
+    const modelDir = await writeFolder(path.join(cache, shape), config, tensorsOf(config), 1);
+    const lanes: { bench: EngineUnderTest; cases: Case[]; samples: number[][] }[] = [];
+    try {
+      for (const native of [true, false]) {
+        // Each form in its own folder: an import replaces that of another form.
+        const cacheDir = path.join(cache, native ? 'imported' : 'imported-graph');
+        const bench = await EngineUnderTest.open({ modelDir, cacheDir, threads, seed: 1, native });
+        if ((bench.model.products === 'native') !== native) throw new Error('The native kernels cannot be used here.');
+        const cases = engineCases(bench, { ...WORKLOAD, contexts }).filter(({ group }) => group === 'decode');
+        lanes.push({ bench, cases, samples: cases.map(() => []) });
+      }
+      const random = seededRandom(1);
+      // The first round is a warm-up.
+      for (let round = 0; round <= rounds; round++) {
+        for (const [i] of contexts.entries())
+          for (const { cases, samples } of random() < 0.5 ? lanes : lanes.toReversed()) {
+            const { ms } = await cases[i]!.measure();
+            if (round > 0) samples[i]!.push(ms!);
+          }
+        onProgress(`${shape}: round ${round} of ${rounds}`);
+      }
+      const [native, graph] = lanes.map(({ samples }) => samples.map(figure));
+      for (const [i, context] of contexts.entries())
+        results.push({ shape, context, native: native![i]!, onnxruntime: graph![i]! });
+    } finally {
+      for (const { bench } of lanes) await bench.dispose();
+    }
+  }
+  return results;
+}
+
+export function kindsReport(results: readonly KindsResult[]): string {
+  const rows = results.map(({ shape, context, native, onnxruntime }) => [
+    shape,
+    context,
+    withSpread(native),
+    withSpread(onnxruntime),
+    `${short(onnxruntime.median / native.median)} (${short(onnxruntime.least / native.least)})`,
+  ]);
+  return [
+    '## A token with the native kernels and with onnxruntime, int8, random weights',
+    'Milliseconds: median (least–most); in turns. The ratio is of the medians (of the least).',
+    table(['shape', 'tokens before', 'native', 'onnxruntime', 'ratio'], rows),
+  ].join('\n\n');
+}
+
+export async function kindsSuite({
+  threads,
+  rounds,
+}: {
+  threads?: string;
+  rounds?: string;
+}): Promise<{ result: KindsResult[]; report: string }> {
+  const result = await kindsBench({
+    threads: Number(threads ?? 0),
+    rounds: Number(rounds ?? ROUNDS),
+    onProgress: (line) => console.error(line),
+  });
+  return { result, report: kindsReport(result) };
+}
