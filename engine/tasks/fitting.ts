@@ -31,8 +31,16 @@ const TYPE = /^(export |default |abstract |public |private |pub )*(class|interfa
 const TEST_TITLE = /^(it|test|describe|suite|specify|context)(\.\w+)?\(\s*(['"`]).{3,}\3\s*,/;
 /** The header of a function in a language with braces. */
 const FUNCTION = /^(?!.*\b(class|interface|object)\b).*\)[^()]*\{$/;
-const CONTROL =
-  /^[}\s]*(if|else|for|foreach|while|switch|catch|do|try|with|using|lock|synchronized|match|when|unless)\b/;
+/** The header of a function that has a name. Blocks of control, calls with a block, and macros look alike. */
+const NAMED_FUNCTION = [
+  /^(?:async\s+)?def\s/,
+  /^(?:[\w()]+\s+)*(?:function\*?|func|fun|fn)\s+(?:\([^()]*\)\s*)?\w.*\)[^()]*\{$/,
+  /^(?:export\s+)?(?:const|let|var)\s+[\w$]+\s*(?::.*)?=.*=>\s*\{$/,
+  // Modifiers or types stand before the name.
+  /^(?!(?:await|case|const|defer|else|go|guard|let|new|return|throw|using|val|var|yield)\b)(?:[\w$:.?*&<>,[\]~]+\s+)+[*&]*[\w$:~#]+\s*\(.*\)[^()]*\{$/,
+];
+/** Only in scripts: in other languages it may be a call with a block. */
+const METHOD = /^(?!(?:if|for|while|switch|catch|with)\b)#?[\w$]+\s*\(.*\)[^()]*\{$/;
 /** Where the comment of a whole definition begins, or a line that only such a comment has. */
 const DOC = /^(\/\*\*$|(\/\*)?\*+\s*@(param|returns?|private|protected|public|template|memberof|override)\b)/;
 const IMPORTS = /\b(import|from|require(_relative)?|mod|vi|jest)\b/;
@@ -82,6 +90,7 @@ export function fits({
   const header = isBody ? above : undefined;
   // Without the cursor's line.
   const around = [lf.slice(0, lineStart), lf.slice(offset + after.length), ...texts];
+  const language = /^(javascript|typescript|tsx)$/.test(grammar) || SCRIPTED.test(doc.fullPath) ? 'script' : grammar;
   const importsWrongly = (head: string, lines: readonly string[], i: number, tail: string): boolean => {
     const added = lines[i] as string;
     if (!IMPORTS.test(head + added) || ATTRIBUTE.test(lines[i - 1] ?? '')) return false;
@@ -92,7 +101,6 @@ export function fits({
       isCut: other.text.length === MAX_COPIED,
     }));
     const begun = /^\s*\}\s*from\b/.test(head) ? statementAbove(lf, lineStart) : '';
-    const language = /^(javascript|typescript|tsx)$/.test(grammar) || SCRIPTED.test(file) ? 'script' : grammar;
     const isWrong = (written: string): boolean =>
       isWrongImport(grammar, begun + written + tail, file, { others: known, packages, folders }) ||
       isMissingPath(language, { written: begun + written, rest: tail, file, others: known, folders });
@@ -109,7 +117,7 @@ export function fits({
     if (isStart && isProse(lines, i)) return !isCopiedProse(line, around, header) || isAbout(line, lf.slice(offset));
     if (isStart && header !== undefined && repeatsOutside(line, header, lf)) return false;
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
-    if (i > 0 && repeatsItself([before + (lines[0] as string), ...lines.slice(1, i + 1)])) return false;
+    if (i > 0 && repeatsItself([before + (lines[0] as string), ...lines.slice(1, i + 1)], language)) return false;
     const [start, end] = [offset + from, offset + written.length];
     const isUnfit = read(lf, place, written, (scopes, before) => {
       const added = { scopes, grammar, text: scopes.text, start, end, others: texts };
@@ -200,20 +208,28 @@ function repeatsDeclaration(
 }
 
 /** Whether the last of these lines begins a function, type or test that begins above in the same block. */
-function repeatsItself(lines: readonly string[]): boolean {
+function repeatsItself(lines: readonly string[], language: string): boolean {
   const line = (lines.at(-1) as string).trimEnd();
   const code = line.trimStart();
-  const isFunction =
-    (FUNCTION.test(code) && !CONTROL.test(code) && !isCallback(code)) || /^(async\s+)?def\s/.test(code);
-  if (!TEST_TITLE.test(code) && !TYPE.test(code) && !(isFunction && nameIn(code) !== undefined)) return false;
-  if (/^\s*(@|#)/.test(lines.at(-2) ?? '')) return false;
+  const isFunction = NAMED_FUNCTION.some((form) => form.test(code)) || (language === 'script' && METHOD.test(code));
+  if (!TEST_TITLE.test(code) && !TYPE.test(code) && (!isFunction || isCallback(code))) return false;
   const depth = line.length - code.length;
+  if (isVariant(lines.slice(0, -1), depth)) return false;
   for (let i = lines.length - 2; i >= 0; i--) {
     const above = (lines[i] as string).trimEnd();
     if (above === line) return true;
     if (above !== '' && above.search(/\S/) < depth) return false;
   }
   return false;
+}
+
+/** Whether an attribute, decorator or directive stands above a definition. Comments may be between. */
+function isVariant(above: readonly string[], depth: number): boolean {
+  const line = above.findLast((each) => {
+    const at = each.search(/\S/);
+    return at >= 0 && at <= depth && !/^\s*(\/[/*]|\*|[)\]]+$)/.test(each);
+  });
+  return line !== undefined && /^\s*[@#]/.test(line);
 }
 
 /** Where the line begins that is above the one at an offset and indented less, or -1. */

@@ -378,6 +378,44 @@ def average(entries):
   });
 });
 
+describe('a header that the text itself has', () => {
+  const TWICE = (header: string, end = '}') =>
+    `${header}\n        a(1);\n    ${end}\n    b();\n    ${header}\n        c(2);\n    ${end}`;
+  it.each([
+    ['a.kt', 'fun f() {\n    |\n}\n', TWICE('Row(Modifier.fillMaxWidth()) {')],
+    ['a.swift', 'func f() {\n    |\n}\n', TWICE('HStack(spacing: 8) {')],
+    ['a.swift', 'func f() {\n    |\n}\n', TWICE('guard d() else {')],
+    ['a.dart', 'void f() {\n    |\n}\n', TWICE('setState(() {', '});')],
+    ['a.scss', '.a {\n    |\n}\n', TWICE('@include up(md) {').replaceAll('(1)', ': 1').replace('b();', 'b: c;')],
+    ['a.go', 'package p\n\nfunc f() {\n    |\n}\n', TWICE('defer func() {', '}()')],
+    ['a.go', 'package p\n\nfunc f() {\n    |\n}\n', TWICE('go func() {', '}()')],
+    ['a.rs', 'fn f() {\n    |\n}\n', TWICE('let Some(x) = g() else {', '};')],
+    ['a.cpp', 'void f() {\n    |\n}\n', TWICE('FOREACH(x, y) {')],
+    ['a.rs', 'mod m {\n    |\n}\n', '#[cfg(unix)]\n    fn g() {}\n\n    #[cfg(windows)]\n    /// Doc.\n    fn g() {}'],
+    [
+      'a.py',
+      'class A:\n    |\n',
+      '@single\n    def g(self, x):\n        pass\n\n    @g.register(\n        int\n    )\n    def g(self, x):\n        pass',
+    ],
+  ])('may be that of a block, or of another variant: %s %j', (file, marked, written) => {
+    expect(shown(file, marked, written)).toBe(written);
+  });
+
+  it.each([
+    ['a.swift', 'class A {\n    |\n}\n', 'func get(a: Int) -> Int {'],
+    ['a.rs', 'impl A {\n    |\n}\n', 'pub(crate) async fn get(&self) -> u8 {'],
+    ['a.kt', 'class A {\n    |\n}\n', 'override fun get(a: Int): Int {'],
+    ['a.java', 'class A {\n    |\n}\n', 'public static Map<String, Integer> get(int a) {'],
+    ['a.cs', 'class A {\n    |\n}\n', 'int Get(int a) {'],
+    ['a.ts', 'class A {\n    |\n}\n', 'get(a: number) {'],
+    ['a.ts', 'function f() {\n    |\n}\n', 'const get = async (a: number): Promise<void> => {'],
+    ['a.php', 'class A {\n    |\n}\n', 'private function get(int $a): int {'],
+  ])('may not be that of a function: %s %j', (file, marked, header) => {
+    const text = shown(file, marked, TWICE(header).replaceAll('b();\n    ', ''));
+    expect(text.split(header)).toHaveLength(2);
+  });
+});
+
 describe('copied lines between functions', () => {
   const FILE = `import { describe, expect, it } from 'vitest';
 
