@@ -14,6 +14,9 @@ import { strftime } from './strftime.ts';
  * doubles a list in a loop can use up the memory before its time is over.
  */
 const MAX_CHARACTERS = 65_536;
+/** The time of the library's patterns grows with the square of white space without a break. */
+const MAX_SPACES = 1000;
+const SPACES = new RegExp(`\\s{${MAX_SPACES + 1}}`);
 const MAX_RENDER_MS = 2000;
 const MAX_RANGE = 10_000;
 /** Rendering was stopped. */
@@ -26,6 +29,7 @@ export class JinjaTemplate {
   constructor(source: string) {
     if (source.length > MAX_CHARACTERS)
       throw new Error(`it has ${source.length} characters; at most ${MAX_CHARACTERS} are supported`);
+    if (SPACES.test(source)) throw new Error(`it has more than ${MAX_SPACES} spaces or line ends without a break`);
     try {
       this.#program = parseTemplate(source);
     } catch (error) {

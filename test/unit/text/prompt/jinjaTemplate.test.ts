@@ -79,3 +79,10 @@ it.each([
 ])('a fault of %j is told with its line, if there are several', (source, message) => {
   expect(() => new JinjaTemplate(source)).toThrow(new Error(message));
 });
+
+it('a template with much white space without a break is refused, which the library would read for seconds', () => {
+  const message = 'it has more than 1000 spaces or line ends without a break';
+  for (const space of [' ', '\n', ' \n'])
+    expect(() => new JinjaTemplate(`a${space.repeat(1001)}{{ b }}`)).toThrow(new Error(message));
+  expect(new JinjaTemplate(`a${'\n'.repeat(1000)}{{ b }}`).render({ b: 1 })).toBe(`a${'\n'.repeat(1000)}1`);
+});
