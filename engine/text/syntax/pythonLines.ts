@@ -8,7 +8,7 @@ const TOKEN = /#[^\n]*|("""|''')(?:\\[\s\S]|(?!\1)[\s\S])*(\1)?|(["'])(?:\\[\s\S
 const OPENERS: Readonly<Record<string, string>> = { ')': '(', ']': '[', '}': '{' };
 const CLOSERS: Readonly<Record<string, string>> = { '(': ')', '[': ']', '{': '}' };
 /** Longer lines are generated. They are not judged. In characters. */
-const MAX_LINE = 1000;
+const MAX_LINE = 500;
 /** By the first word of a line, what must stand above it. */
 const ABOVE: Readonly<Record<string, string>> = {
   elif: 'if _:\n pass\n',
@@ -17,29 +17,31 @@ const ABOVE: Readonly<Record<string, string>> = {
   finally: 'try:\n pass\n',
   case: 'match _:\n',
 };
+/** The first words of statements with a block, or with more lines of them. */
+const OPENS = /^(?:@|(?:async|case|class|def|elif|else|except|finally|for|if|match|try|while|with)\b)/;
 /** What may be missing in open brackets, and at the end of an unfinished statement. */
-const IN_BRACKETS = ['', ' _', ' in _', ' _ in _', ' else _', ': _'];
-const AT_END = [
-  '',
-  ' _',
-  '\n  pass',
+const IN_BRACKETS = ['', ' _', ' in _', ' _ in _', ' else _', ' _ else _', ': _'];
+const AT_END = ['', ' else _', ': _', ' _', ' in _', ' _ else _', ' import _', ' _ import _'];
+const AT_BLOCK = [
+  ...AT_END,
   ':\n  pass',
-  ' _:\n  pass',
   ' in _:\n  pass',
+  '\nexcept _: pass',
+  ':\n case _: pass',
+  '\ndef _(): pass',
+  '_\ndef _(): pass',
+  '\n  pass',
+  ' _:\n  pass',
   ' _ in _:\n  pass',
-  ' else _',
-  ' _ else _',
-  ' import _',
-  ' _ import _',
   '():\n  pass',
   ' _():\n  pass',
-  '\nexcept _: pass',
   '\n  pass\nexcept _: pass',
   ':\n  pass\nexcept _: pass',
-  ':\n case _: pass',
   '\n case _: pass',
-  '\ndef _(): pass',
 ];
+/** The same behind brackets that were open. */
+const BEHIND_BRACKETS = AT_END.slice(0, 3);
+const BLOCK_BEHIND_BRACKETS = [...BEHIND_BRACKETS, ...AT_BLOCK.slice(AT_END.length, AT_END.length + 5)];
 
 /**
  * Returns a function that gives the offset of the first bracket in text at the cursor that closes none before it. It
@@ -90,10 +92,15 @@ function isStatement(line: string, isCode: (text: string) => boolean): boolean {
   const open = openAtEnd(line);
   if (!open || line === '' || line.length > MAX_LINE || line.endsWith('\\')) return true;
   const word = /^\w*/.exec(line)?.[0] ?? '';
-  const start = (Object.hasOwn(ABOVE, word) ? ABOVE[word] : '') + (word === 'case' ? ' ' : '') + line;
+  const above = (Object.hasOwn(ABOVE, word) ? ABOVE[word] : '') + (word === 'case' ? ' ' : '');
   const closers = open.map((opener) => CLOSERS[opener]).reverse();
-  return (open.length > 0 ? IN_BRACKETS : ['']).some((inner) =>
-    AT_END.some((end) => isCode(start + inner + closers.join('') + end)),
+  const isOpen = open.length > 0;
+  const inside = isOpen ? IN_BRACKETS : [''];
+  const [simple, block] = isOpen ? [BEHIND_BRACKETS, BLOCK_BEHIND_BRACKETS] : [AT_END, AT_BLOCK];
+  const ends = OPENS.test(line) ? block : simple;
+  // A name may be `case`.
+  return (word === 'case' ? [above, ''] : [above]).some((start) =>
+    inside.some((inner) => ends.some((end) => isCode(start + line + inner + closers.join('') + end))),
   );
 }
 
