@@ -147,8 +147,13 @@ export function refusedReply(
   return tooSmall(layout);
 }
 
-/** Part of a question, with a name perhaps in backticks or before empty brackets. */
-const NAME = /^(`?)([\p{L}_$][\p{L}\p{N}_$]*)(\(\))?`?[?.!,]*$/u;
+/** Part of a question: a name, in backticks or before empty brackets if it is marked as code. */
+const NAME = /^(`?)([\p{L}_$][\p{L}\p{N}_$]*)(\(\))?\1[?.!,;:]*$/u;
+/** A wish for code that may have a new name. */
+const WISH =
+  /(?<!\p{L})(?:write|create|generate|implement|add|make|build|draft|propose|suggest|insert|rename|convert|escreva|escreve|crie|cria|gere|gera|implemente|adicione|faça|sugira|insira|renomeie|converta)(?!\p{L})/iu;
+/** Ways to write names, and products, whose own name looks like code. */
+const NO_NAME = /^(?:(?:camel|snake|pascal|kebab)_?case|(?:java|type)script|git(?:hub|lab)|nodejs)$/i;
 /** Neither a word nor a product, as `JavaScript` and `macOS` are. */
 const SURELY_CODE = /^(?:[\p{Ll}_$][\p{L}\p{N}$]*\p{Ll}\p{Lu}\p{Ll}|[\p{L}$]+_)[\p{L}\p{N}_$]*$/u;
 
@@ -167,15 +172,14 @@ export function absentReply(
   const isPart = snippets.some(
     ({ startLine, path }) => startLine !== undefined && !docs.some((doc) => doc.path === path),
   );
-  if (files.length === 0 || isPart || !leansOnFiles(messages)) return undefined;
+  if (files.length === 0 || isPart || !leansOnFiles(messages) || WISH.test(last)) return undefined;
   const names = last.split(/\s+/).flatMap((word) => {
     const [, mark, name = '', call] = NAME.exec(word) ?? [];
-    return mark || call || SURELY_CODE.test(name) ? [name] : [];
+    return (mark || call || SURELY_CODE.test(name)) && !NO_NAME.test(name) ? [name] : [];
   });
-  const known = [
-    ...files.flatMap(({ text, path }) => [text, path]),
-    ...messages.slice(0, -1).map((each) => each.content),
-  ];
+  // A question that was answered without the model says nothing of what there is. It may be asked again.
+  const said = messages.slice(0, -1).filter((each, i) => isWritten(each) && isWritten(messages[i + 1] as ChatMessage));
+  const known = [...files.flatMap(({ text, path }) => [text, path]), ...said.map((each) => each.content)];
   const isKnown = (name: string) => known.some((text) => text.toLowerCase().includes(name.toLowerCase()));
   if (names[0] === undefined || names.some(isKnown)) return undefined;
   const paths = [...new Set(files.map(({ path }) => path))];

@@ -573,11 +573,32 @@ describe('an answer', () => {
         'Does it run on macOS?',
         'Why does PARSE() fail?',
         'What is `a` for?',
+        'Does it use camelCase or snake_case?',
+        'What does `npm install` do?',
+        // The name is that of something new.
+        'Write a function parseAll',
+        'Can you add a method `toJson`?',
+        'Crie uma função parseTudo',
       ])
         expect(reply(layout, question)?.source, question).toBe('refused');
       const asked = 'What does parseAll do?';
       expect(reply(layout, asked, { anyway: true })).toBeUndefined();
       expect(reply(general, asked)).toBeUndefined();
+      // Asked twice, it is answered twice. What the user or the model said before may have the name.
+      const docs = [new SourceDocument('s', 'src/a.ts', 'return 1;\n')];
+      const again = (answer: object) =>
+        prepareChat(layout, {
+          docs,
+          messages: [
+            { role: 'user', content: asked },
+            { role: 'assistant', content: '', ...answer },
+            { role: 'user', content: asked },
+          ],
+        }).known;
+      const first = prepareChat(layout, { docs, messages: [{ role: 'user', content: asked }] }).known;
+      expect(first?.source).toBe('files');
+      expect(again({ content: first?.text, source: 'files' })).toEqual(first);
+      expect(again({ content: 'It parses.' })?.source).toBe('refused');
       // Another part of that file may have the name.
       const snippets = [{ path: 'src/b.ts', text: 'return 1;', startLine: 3 }];
       expect(reply(layout, asked, { snippets })?.source).toBe('refused');
