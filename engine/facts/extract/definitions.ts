@@ -63,8 +63,10 @@ export const isConstructor = ({ name }: Definition): boolean => name === 'constr
 /** Whether definitions of one name are one function with several signatures. Only the last may have a body. */
 export const areOverloads = (all: readonly Definition[]): boolean =>
   all.length > 1 &&
-  all.slice(0, -1).every(({ parameters, given, ownerAt }) => parameters && !given && ownerAt === all[0]?.ownerAt) &&
-  all.at(-1)?.ownerAt === all[0]?.ownerAt;
+  all.every(({ parameters, given, ownerAt }, i) => {
+    const isLast = i === all.length - 1;
+    return parameters && (isLast || !given) && ownerAt === all[0]?.ownerAt;
+  });
 
 /** State of a walk over the tree. */
 export interface Reading {

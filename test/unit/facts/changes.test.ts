@@ -260,6 +260,10 @@ test('overloads of a function are one definition', async () => {
   expect(await ask('Where is one defined?', { 'a.ts': text })).toBe(
     '`one` is defined:\n\n- on line 6: `function one() {}`\n- on line 7: `class A { one() {} }`',
   );
+  const merged = 'declare function one(a: string): void;\ndeclare namespace one { const x: 1; }\n';
+  expect(await ask('Where is one defined?', { 'a.ts': merged })).toBe(
+    '`one` is defined:\n\n- on line 1: `declare function one(a: string): void;`\n- on line 2: `declare namespace one { const x: 1; }`',
+  );
 });
 
 test('a word of other questions can be the name', async () => {
