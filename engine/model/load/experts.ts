@@ -32,7 +32,7 @@ export function expertsOf(config: Json, family: Family, numLayers: number): Expe
   const layers = all.filter((l) => !dense(l));
   if (layers.length === 0) return null;
   // transformers writes one key or the other.
-  const key = config.num_local_experts === undefined ? 'num_experts' : 'num_local_experts';
+  const key = (config.num_local_experts ?? null) === null ? 'num_experts' : 'num_local_experts';
   const number = count(config, key, MAX_EXPERTS, usual.count);
   if (number * layers.length > MAX_ALL_EXPERTS)
     throw unsupported(

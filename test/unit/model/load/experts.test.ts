@@ -23,6 +23,7 @@ test('what config.json leaves out is as in transformers', () => {
   expect(parseConfig(base).experts).toEqual({ count: 128, used: 8, size: 768, isNormed: false, layers });
   expect(parseConfig(mellum).experts).toEqual({ count: 64, used: 8, size: 896, isNormed: true, layers });
   expect(parseConfig({ ...base, model_type: 'qwen3' }).experts).toBeNull();
+  expect(parseConfig({ ...base, num_experts: 16, num_local_experts: null }).experts?.count).toBe(16);
 });
 
 test('layers without experts are named one by one, or are all but each so many-th', () => {
