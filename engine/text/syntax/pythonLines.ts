@@ -17,6 +17,8 @@ const ABOVE: Readonly<Record<string, string>> = {
   finally: 'try:\n pass\n',
   case: 'match _:\n',
 };
+/** A command of a notebook's cell, as `%matplotlib inline` and `!ls`. */
+const MAGIC = /^(?:%{1,2}|!)\w/;
 /** The first words of statements with a block, or with more lines of them. */
 const OPENS = /^(?:@|(?:async|case|class|def|elif|else|except|finally|for|if|match|try|while|with)\b)/;
 /** What may be missing in open brackets, and at the end of an unfinished statement. */
@@ -90,7 +92,7 @@ function statementsOf(text: string): string[] {
 
 function isStatement(line: string, isCode: (text: string) => boolean): boolean {
   const open = openAtEnd(line);
-  if (!open || line === '' || line.length > MAX_LINE || line.endsWith('\\')) return true;
+  if (!open || line === '' || line.length > MAX_LINE || line.endsWith('\\') || MAGIC.test(line)) return true;
   const word = /^\w*/.exec(line)?.[0] ?? '';
   const above = (Object.hasOwn(ABOVE, word) ? ABOVE[word] : '') + (word === 'case' ? ' ' : '');
   const closers = open.map((opener) => CLOSERS[opener]).reverse();

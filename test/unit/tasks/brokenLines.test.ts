@@ -99,6 +99,8 @@ it.each([
   ['class A:\n    a: |\n', 'dict[str, list[int]]'],
   ['a = {\n    |\n', 'g(x):'],
   ['def f(x):\n    return |\n', 'lambda: g(x)'],
+  ['|\nimport a\n', '%matplotlib inline'],
+  ['|\nimport a\n', '!pip install a'],
   ['def f(x):\n    |\n', 'case = case.lower()'],
   ['def f(x):\n    |\n', 'case, rest = g(x)'],
   ['def f(x):\n    |\n', 'case.run(x)'],
