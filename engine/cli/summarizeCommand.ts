@@ -78,7 +78,8 @@ const DEFINITION_WORDS = [
 
 /** The range of a definition: the first line that looks like one, and the lines below it that are indented more. */
 export function definitionOf(source: string, symbol: string, path: string): { start: number; end: number } {
-  const name = escapeForRegExp(symbol);
+  // `Store.flush` is the method. Of several classes the first one counts.
+  const name = escapeForRegExp(symbol.slice(symbol.lastIndexOf('.') + 1));
   const withWord = `^[ \\t]*(?:(?:${DEFINITION_WORDS})\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])`;
   const withoutWord = `^[ \\t]*(?:[\\w$<>]+[ \\t]+)*${name}[ \\t]*(?:<[^>]*>)?[(:=?]`;
   const defines = new RegExp(`${withWord}|${withoutWord}`, 'm');

@@ -87,6 +87,8 @@ const answerOrPlace: Answer = (query, source) =>
 
 function questionAsked(messages: readonly ChatMessage[], files: Documents, selections: readonly Snippet[]) {
   const earlier = messages.slice(0, -1);
+  // What was answered without the model says nothing of what there is, and may be asked again.
+  const said = earlier.filter(({ source }, i) => source === undefined && messages[i + 1]?.source === undefined);
   const around = { paths: files.map(({ path }) => path), hasSelection: selections.length > 0 };
   const text = (messages.at(-1)?.content ?? '').trim().replace(/^\/explain$/i, 'explain this');
   // In the first message, "it" is the file.
@@ -103,7 +105,7 @@ function questionAsked(messages: readonly ChatMessage[], files: Documents, selec
     documents: files,
     answer(documents: Documents, factsOf: FactsOf) {
       const question = read(sourcesOf(documents, factsOf).flatMap(({ names }) => [...names]));
-      return question && answerTo(question, sourcesOf(documents, factsOf, question.language), earlier);
+      return question && answerTo(question, sourcesOf(documents, factsOf, question.language), said);
     },
     isSummary,
     language,

@@ -16,9 +16,10 @@ function kindsOf({ kind, owner, word, constant }: Definition, { facts }: Source)
 /** The first definition of each name, because overloads and accessors count once. */
 export function firsts<T extends Pick<Definition, 'name'> & Partial<Definition>>(some: readonly T[]): T[] {
   const seen = new Set<string>();
-  return some.filter(({ name, owner, ownerAt, functionAt, depth }) => {
+  return some.filter(({ name, owner, ownerAt, functionAt, local, depth }) => {
     const { size } = seen;
-    return seen.add(`${owner}.${name} ${ownerAt} ${functionAt}`).size > size || depth !== undefined;
+    // The member of a namespace is no function of the file.
+    return seen.add(`${owner}.${name} ${ownerAt} ${functionAt} ${local}`).size > size || depth !== undefined;
   });
 }
 

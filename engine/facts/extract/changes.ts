@@ -92,7 +92,7 @@ const MAY_CHANGE = set('postfix_unary_expression prefix_unary_expression unary_e
 const CHANGING = /^(?:\+\+|--|delete)$/;
 /** Of a shell. */
 const ARITHMETIC = set('test_command arithmetic_expansion');
-const THROWS = set('throw_statement throw_expression raise_statement flow_control_statement');
+const THROWS = set('throw_statement throw_expression raise_statement flow_control_statement assert_statement');
 /** Calls that throw, by their node and the field of their name. */
 const THROWING: Readonly<Record<string, readonly [field: string, names: RegExp]>> = {
   call_expression: ['function', /^panic$/],
@@ -240,6 +240,8 @@ function classAt(node: Node, place: Place, found: Changes): Place {
 function thrownBy(node: Node): { name?: string } | undefined {
   const { type } = node;
   if (type === 'flow_control_statement' && node.child(0)?.type !== 'throw') return undefined;
+  // That of Java ends with a semicolon, and throws only where it is switched on.
+  if (type === 'assert_statement') return node.lastChild?.type === ';' ? undefined : { name: 'AssertionError' };
   if (THROWS.has(type)) return thrownName(node.namedChild(0));
   const [field = '', names] = THROWING[type] ?? [];
   if (!names?.test(node.childForFieldName(field)?.text ?? '') || node.childForFieldName('receiver')) return undefined;

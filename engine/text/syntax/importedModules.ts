@@ -55,6 +55,8 @@ export function isWrongImport(
   const found = MODULE.exec(line);
   if (!found || mayBeJoined(found[0], line.slice(found.index + found[0].length))) return false;
   const [, , module = ''] = found;
+  // No package is called so.
+  if (!module.startsWith('.') && /[\s`]|\$\{/.test(module)) return true;
   const [, imported, required] = NAMES.exec(line) ?? [];
   const bound = bindingsIn(line, false).flatMap(({ names }) => names);
   if (module.startsWith('.')) {

@@ -39,6 +39,7 @@ describe('parts', () => {
     );
     const python = 'class A:\n    def go(self):\n        return 1\n\n    def stop(self):\n        pass\n';
     const method = definitionOf(python, 'go', 'f.py');
+    expect(definitionOf(python, 'Robot.go', 'f.py')).toEqual(method);
     expect(python.slice(method.start, method.end).trimEnd()).toBe('    def go(self):\n        return 1');
     expect(() => definitionOf(source, 'rea', 'f.ts')).toThrow('f.ts: no definition of "rea" was found in this file');
   });

@@ -117,6 +117,15 @@ describe('assignments', () => {
 });
 
 describe('exceptions', () => {
+  it('are thrown by assertions of Python, and not surely by those of Java', async () => {
+    const python = { 'a.py': 'def move(amount):\n    assert amount > 0, "none"\n    return amount\n' };
+    expect(await ask('What does move raise?', python)).toBe(
+      'Thrown in `move`:\n\n- `move` (line 2): `AssertionError`\n\nWhat it calls may throw.',
+    );
+    const java = { 'A.java': 'class A {\n  int move(int n) {\n    assert n > 0;\n    return n;\n  }\n}\n' };
+    expect(await ask('What does move throw?', java)).toBe('`move` throws nothing directly. What it calls may throw.');
+  });
+
   const THROWN = 'Code that throws `OverdraftError`: `Ledger.add` (line 7).';
   const THROWERS =
     'Thrown in `src/ledger.ts`:\n\n- `Ledger.add` (line 7): `OverdraftError`\n' +
@@ -301,4 +310,12 @@ describe('a question about selected code', () => {
     expect(answer?.text).toBe(comment === undefined ? undefined : `The comment says:\n\n> ${comment}`);
     if (comment !== undefined) expect(answer?.note).toBe(`from the code of ${path}, not written by the model`);
   });
+});
+
+test('a function with the name of a namespace’s member is one of the file', async () => {
+  const text =
+    'namespace Geo {\n  export function area(r: number) {\n    return r;\n  }\n}\nfunction area(x: number) {\n  return x;\n}\n';
+  expect(await ask('/outline', { 'a.ts': text })).toBe(
+    'Outline of `a.ts`:\n\nFunctions: `area` (line 6).\n\nNamespaces: `Geo` (line 1).',
+  );
 });

@@ -288,6 +288,15 @@ describe('a conversation', () => {
     expect(await ask('What does it import?', FILES, { earlier: said('Yes.') })).toBeUndefined();
   });
 
+  it('a missing name may be asked for again', async () => {
+    const [first, again] = ['`gone` does not appear in `src/ledger.ts`.', 'Where is `gone` defined?'];
+    const earlier = [
+      { role: 'user' as const, content: again },
+      { role: 'assistant' as const, content: first, source: 'files' as const },
+    ];
+    expect(await ask(again, FILES, { earlier })).toMatch(/does not appear/);
+  });
+
   it('a name from code in an earlier message is not reported as missing', async () => {
     expect(await ask('Where is `gone` defined?', FILES, { earlier: said('```\ngone();\n```') })).toBeUndefined();
     expect(await ask('Where is `gone` defined?', FILES, { earlier: said('Yes.') })).toMatch(/does not appear/);

@@ -758,6 +758,9 @@ describe('an import that the project contradicts is not shown', () => {
     ['a style sheet that is made', '|', "import 'uno.css';", { packages: ['unocss'] }, true],
     ['a module of Node', '|', "import { join } from 'node:path';", { packages: ['vitest'] }, true],
     ['a path of the project', '|', "import { a } from '@/a';", { packages: ['vitest'] }, true],
+    ['a message', '|', "import { a } from 'node:cannot read ${file}';", {}, false],
+    ['a file with a space', '|', "import a from './a b.svg';", {}, true],
+    ['an alias of SvelteKit', '|', "import { a } from '$lib/a';", {}, true],
     [
       'imports nearby say another',
       '|',
