@@ -138,16 +138,10 @@ export function changesOf(tree: Tree, grammar: string): Changes {
   }
 }
 
+const SETS = [FUNCTIONS, CLASSES, THROWS, MAY_CHANGE, HOLDERS, ARITHMETIC];
+const TABLES = [WRITES, DECLARES, THROWING];
 const isRead = (type: string): boolean =>
-  FUNCTIONS.has(type) ||
-  CLASSES.has(type) ||
-  THROWS.has(type) ||
-  MAY_CHANGE.has(type) ||
-  HOLDERS.has(type) ||
-  Object.hasOwn(WRITES, type) ||
-  Object.hasOwn(DECLARES, type) ||
-  Object.hasOwn(THROWING, type) ||
-  ARITHMETIC.has(type);
+  SETS.some((types) => types.has(type)) || TABLES.some((types) => Object.hasOwn(types, type));
 
 /** Reads one node. Returns the place of its children. */
 function visit(node: Node, place: Place, found: Changes): Place {
