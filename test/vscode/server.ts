@@ -68,9 +68,9 @@ const SETTINGS = {
 
 /** VS Code's extensions in the tests. Each window would load the others with a tenth of its processor time. */
 const BUILT_IN = (
-  'configuration-editing cpp csharp css diff git git-base go html java javascript json log markdown-basics ' +
-  'markdown-language-features php powershell python ruby rust shellscript sql theme-defaults theme-seti ' +
-  'typescript-basics typescript-language-features xml yaml node_modules'
+  'configuration-editing cpp csharp css diff git git-base go html ipynb java javascript json json-language-features ' +
+  'log markdown-basics markdown-language-features notebook-renderers php powershell python ruby rust shellscript ' +
+  'sql theme-defaults theme-seti typescript-basics typescript-language-features xml yaml node_modules'
 ).split(' ');
 
 /** The tests' own extensions, installed beside the product. They do nothing by themselves. */
