@@ -37,7 +37,10 @@ const NAMED_FUNCTION = [
   /^(?:[\w()]+\s+)*(?:function\*?|func|fun|fn)\s+(?:\([^()]*\)\s*)?\w.*\)[^()]*\{$/,
   /^(?:export\s+)?(?:const|let|var)\s+[\w$]+\s*(?::.*)?=.*=>\s*\{$/,
   // Modifiers or types stand before the name.
-  /^(?!(?:await|case|const|defer|else|go|guard|let|new|return|throw|using|val|var|yield)\b)(?:[\w$:.?*&<>,[\]~]+\s+)+[*&]*[\w$:~#]+\s*\(.*\)[^()]*\{$/,
+  new RegExp(
+    '^(?!(?:await|case|const|defer|else|go|guard|let|new|return|throw|using|val|var|yield)\\b)' +
+      '(?:[\\w$:.?*&<>,[\\]~]+\\s+)+[*&]*[\\w$:~#]+\\s*\\(.*\\)[^()]*\\{$',
+  ),
 ];
 /** Only in scripts: in other languages it may be a call with a block. */
 const METHOD = /^(?!(?:if|for|while|switch|catch|with)\b)#?[\w$]+\s*\(.*\)[^()]*\{$/;

@@ -150,8 +150,12 @@ export function refusedReply(
 /** Part of a question: a name, in backticks or before empty brackets if it is marked as code. */
 const NAME = /^(`?)([\p{L}_$][\p{L}\p{N}_$]*)(\(\))?\1[?.!,;:]*$/u;
 /** A wish for code that may have a new name. */
-const WISH =
-  /(?<!\p{L})(?:write|create|generate|implement|add|make|build|draft|propose|suggest|insert|rename|convert|escreva|escreve|crie|cria|gere|gera|implemente|adicione|faça|sugira|insira|renomeie|converta)(?!\p{L})/iu;
+const WISH = new RegExp(
+  '(?<!\\p{L})(?:' +
+    'write|create|generate|implement|add|make|build|draft|propose|suggest|insert|rename|convert|' +
+    'escreva|escreve|crie|cria|gere|gera|implemente|adicione|faça|sugira|insira|renomeie|converta)(?!\\p{L})',
+  'iu',
+);
 /** Ways to write names, and products, whose own name looks like code. */
 const NO_NAME = /^(?:(?:camel|snake|pascal|kebab)_?case|(?:java|type)script|git(?:hub|lab)|nodejs)$/i;
 /** Neither a word nor a product, as `JavaScript` and `macOS` are. */
