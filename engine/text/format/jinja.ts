@@ -14,7 +14,7 @@ import { strftime } from './strftime.ts';
  * doubles a list in a loop can use up the memory before its time is over.
  */
 const MAX_CHARACTERS = 65_536;
-/** The time of the library's patterns grows with the square of white space without a break. */
+/** The time of the patterns of @huggingface/jinja 0.5.11 grows with the square of white space without a break. */
 const MAX_SPACES = 1000;
 const SPACES = new RegExp(`\\s{${MAX_SPACES + 1}}`);
 const MAX_RENDER_MS = 2000;
