@@ -7,8 +7,9 @@ import { type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/
 import path from 'node:path';
 import { reasonOf } from '../protocol/errors.ts';
 import { type Held, pause } from './fileLock.ts';
-import { type Hub, type HubFile, MAX_SILENCE_MS } from './hub.ts';
+import type { Hub, HubFile } from './hub.ts';
 import { DownloadError } from './problem.ts';
+import { MAX_SILENCE_MS } from './waiting.ts';
 
 /** Attempts in a row that bring nothing new. */
 const MAX_ATTEMPTS = 5;

@@ -7,6 +7,7 @@
  */
 import { fileOf, type HubFile, isNeeded } from './hubFile.ts';
 import { type BadAnswer, DownloadError } from './problem.ts';
+import { either, MAX_SILENCE_MS, textOf, unlessAborted } from './waiting.ts';
 
 export type { HubFile };
 
@@ -38,10 +39,8 @@ const MAX_REDIRECTS = 8;
 const MAX_PAGES = 20;
 const MAX_FILES = 20_000;
 const MAX_PAGE_BYTES = 4e6;
-/** Time for the body of a page. */
-const MAX_PAGE_MS = 120_000;
-/** Time for the head of an answer, and between two parts of its body. */
-export const MAX_SILENCE_MS = 60_000;
+/** Time for all answers of a listing. */
+const MAX_LISTING_MS = 120_000;
 
 export class Hub {
   readonly endpoint: URL;
@@ -64,9 +63,26 @@ export class Hub {
     return this.#url(repository);
   }
 
-  /** @throws DownloadError */
+  /**
+   * Ends when `signal` says so, and in any case after MAX_LISTING_MS.
+   * @throws DownloadError, or the signal's reason
+   */
   async list(repository: string, revision: string, signal?: AbortSignal): Promise<Listing> {
     if (!isRepository(repository)) throw new DownloadError({ kind: 'badName', name: repository });
+    const late = new AbortController();
+    const timer = setTimeout(() => late.abort(), MAX_LISTING_MS);
+    try {
+      return await this.#list(repository, revision, either(signal, late.signal));
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (late.signal.aborted) throw new DownloadError({ kind: 'slowListing', host: this.host, repository });
+      throw error;
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async #list(repository: string, revision: string, signal: AbortSignal): Promise<Listing> {
     const place = { repository };
     const about = this.#url('api/models', repository, 'revision', encodeURIComponent(revision));
     const commit = ((await this.#json(about, place, signal)).value as { sha?: unknown } | null)?.sha;
@@ -107,10 +123,10 @@ export class Hub {
     return this.#get(url, { repository, file: file.path }, { ...(from > 0 ? range : {}) }, signal, [416]);
   }
 
-  async #json(url: string, place: Place, signal?: AbortSignal): Promise<{ value: unknown; next: string | undefined }> {
+  async #json(url: string, place: Place, signal: AbortSignal): Promise<{ value: unknown; next: string | undefined }> {
     const response = await this.#get(url, place, { accept: 'application/json' }, signal);
-    const text = await textOf(response.body).catch((error: unknown) => {
-      signal?.throwIfAborted();
+    const text = await textOf(response.body, MAX_PAGE_BYTES, signal).catch((error: unknown) => {
+      signal.throwIfAborted();
       throw new DownloadError({ kind: 'unreachable', host: this.host, reason: networkReason(error) });
     });
     if (text === undefined) throw this.#bad('tooLong');
@@ -130,7 +146,7 @@ export class Hub {
     url: string,
     place: Place,
     headers: Record<string, string>,
-    signal?: AbortSignal,
+    signal: AbortSignal,
     alsoFine: readonly number[] = [],
   ): Promise<Response> {
     let at = new URL(url);
@@ -153,19 +169,21 @@ export class Hub {
     throw this.#bad('tooManyRedirects');
   }
 
-  async #send(url: URL, headers: Record<string, string>, signal?: AbortSignal): Promise<Response> {
+  async #send(url: URL, headers: Record<string, string>, signal: AbortSignal): Promise<Response> {
     const silence = new AbortController();
     const timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
+    const ends = either(signal, silence.signal);
     try {
-      return await this.#fetch(url.href, {
+      const answer = this.#fetch(url.href, {
         // Ranges count the bytes of the file itself.
         headers: { 'accept-encoding': 'identity', ...headers },
         redirect: 'manual',
         cache: 'no-store',
-        signal: signal ? AbortSignal.any([signal, silence.signal]) : silence.signal,
+        signal: ends,
       });
+      return await unlessAborted(answer, ends);
     } catch (error) {
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       throw new DownloadError({
         kind: 'unreachable',
         host: url.host,
@@ -229,36 +247,6 @@ const isPlain = ({ protocol, username, password }: URL): boolean =>
   /^https?:$/.test(protocol) && username === '' && password === '';
 
 const isLoopback = ({ hostname }: URL): boolean => /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(hostname);
-
-/** Undefined if it is too long. @throws if it is silent, trickles or breaks */
-async function textOf(body: ReadableStream<Uint8Array> | null): Promise<string | undefined> {
-  if (!body) return '';
-  const reader = body.getReader();
-  const cancel = () => void reader.cancel().catch(() => {});
-  let isLate = false;
-  const stop = () => {
-    isLate = true;
-    cancel();
-  };
-  const silence = setTimeout(stop, MAX_SILENCE_MS);
-  const total = setTimeout(stop, MAX_PAGE_MS);
-  try {
-    const parts: Uint8Array[] = [];
-    let bytes = 0;
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (isLate) throw Object.assign(new Error('late'), { code: 'ETIMEDOUT' });
-      if (done) return Buffer.concat(parts).toString('utf8');
-      bytes += value.length;
-      if (bytes > MAX_PAGE_BYTES) return void cancel();
-      parts.push(value);
-      silence.refresh();
-    }
-  } finally {
-    clearTimeout(silence);
-    clearTimeout(total);
-  }
-}
 
 /** The code of a network error; empty without one. Its message may have addresses and headers, and so secrets. */
 function networkReason(error: unknown): string {

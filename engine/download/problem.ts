@@ -17,6 +17,7 @@ export type Problem =
   | { kind: 'status'; host: string; status: number }
   | { kind: 'busy'; host: string; status: number }
   | { kind: 'unreachable'; host: string; reason: string }
+  | { kind: 'slowListing'; host: string; repository: string }
   | { kind: 'cut'; file: string; doneBytes: number; totalBytes: number }
   | { kind: 'changed'; file: string }
   | { kind: 'wrongHash'; file: string }
@@ -24,6 +25,9 @@ export type Problem =
   | { kind: 'diskFull'; folder: string }
   | { kind: 'cannotWrite'; folder: string; reason: string }
   | { kind: 'taken'; file: string };
+
+/** What Node and its fetch call a server that says nothing. */
+const SILENT = /^(?:ETIMEDOUT|UND_ERR_(?:CONNECT|HEADERS|BODY)_TIMEOUT)$/;
 
 /** Why an answer of the hub cannot be used. */
 export type BadAnswer =
@@ -77,7 +81,10 @@ export function describeProblem(problem: Problem, t: Translate, bytes: (value: n
       return t('{0} refuses the request with status {1}.', problem.host, problem.status);
     case 'busy':
       return t('{0} cannot answer now (status {1}). What is already here is kept.', problem.host, problem.status);
+    case 'slowListing':
+      return t('{0} takes too long to list the files of {1}. Try again later.', problem.host, problem.repository);
     case 'unreachable':
+      if (SILENT.test(problem.reason)) return t('{0} does not answer. Try again later.', problem.host);
       return problem.reason
         ? t('{0} cannot be reached: {1}', problem.host, problem.reason)
         : t('{0} cannot be reached.', problem.host);

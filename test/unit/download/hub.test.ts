@@ -170,7 +170,7 @@ describe('a silent answer', () => {
 
   test.each([
     ['ends after the longest silence', 3600_000, 60_000],
-    ['that trickles ends after the longest time for a page', 10_000, 120_000],
+    ['that trickles ends after the longest time for a listing', 10_000, 120_000],
   ])('%s', async (_, everyMs, endMs) => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const { fetch: answer, cancelled } = trickling(everyMs);
@@ -178,9 +178,70 @@ describe('a silent answer', () => {
     await vi.advanceTimersByTimeAsync(endMs - 1);
     expect(cancelled()).toBe(false);
     await vi.advanceTimersByTimeAsync(1);
-    expect(await problem).toMatchObject({ kind: 'unreachable', reason: 'ETIMEDOUT' });
+    expect(await problem).toMatchObject(
+      endMs === 60_000 ? { kind: 'unreachable', reason: 'ETIMEDOUT' } : { kind: 'slowListing', repository: 'o/m' },
+    );
     expect(cancelled()).toBe(true);
     expect(vi.getTimerCount()).toBeLessThanOrEqual(1);
+  });
+
+  /** Answers with one page of a listing after the other, each after `everyMs`. Ignores signals if told so. */
+  function slow(everyMs: number, ignoresSignals = false): { fetch: Fetch; asked: () => number } {
+    let asked = 0;
+    const answer: Fetch = (url, { signal }) => {
+      asked++;
+      return new Promise((resolve, reject) => {
+        if (!ignoresSignals) signal!.addEventListener('abort', () => reject(signal!.reason as Error));
+        const body = url.includes('/revision/') ? { sha: GIT_HASH } : [];
+        const headers = { link: `<?cursor=${asked}>; rel="next"` };
+        setTimeout(() => resolve(Response.json(body, { headers })), everyMs);
+      });
+    };
+    return { fetch: answer, asked: () => asked };
+  }
+
+  test.each([false, true])('of many slow pages ends after two minutes (signals ignored: %s)', async (ignores) => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const { fetch: answer, asked } = slow(25_000, ignores);
+    let ended = false;
+    const failed = failure(list({ fetch: answer })).finally(() => {
+      ended = true;
+    });
+    await vi.advanceTimersByTimeAsync(119_999);
+    expect(ended).toBe(false);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(ended).toBe(true);
+    expect((await failed).message).toBe(
+      `${new URL(fake.endpoint).host} takes too long to list the files of o/m. Try again later.`,
+    );
+    expect(asked()).toBe(5);
+    await vi.advanceTimersByTimeAsync(1e6);
+    expect(asked()).toBe(5);
+  });
+
+  test('without a head is told in words', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const failed = failure(list({ fetch: slow(1e9, true).fetch }));
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect((await failed).message).toBe(`${new URL(fake.endpoint).host} does not answer. Try again later.`);
+  });
+
+  test.each([false, true])('is left at once when the user cancels (signals ignored: %s)', async (ignores) => {
+    const stop = new AbortController();
+    const hub = new Hub({ endpoint: fake.endpoint, fetch: slow(1e9, ignores).fetch });
+    const listed = hub.list('o/m', 'main', stop.signal);
+    stop.abort(new Error('by the user'));
+    await expect(listed).rejects.toThrow('by the user');
+  });
+
+  test('is left at once when the user cancels while its body trickles', async () => {
+    const stop = new AbortController();
+    const { fetch: answer, cancelled } = trickling(5);
+    const listed = new Hub({ endpoint: fake.endpoint, fetch: answer }).list('o/m', 'main', stop.signal);
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    stop.abort(new Error('by the user'));
+    await expect(listed).rejects.toThrow('by the user');
+    expect(cancelled()).toBe(true);
   });
 });
 
