@@ -43,12 +43,15 @@ export function expandHome(folder: string, home: string): string {
   return folder === '~' || /^~[/\\]/.test(folder) ? path.join(home, folder.slice(1)) : folder;
 }
 
+/** The name of the folder of "owner/name". */
+export const repositoryFolder = (repository: string): string => `models--${repository.replaceAll('/', '--')}`;
+
 /** The files of one repository. */
 export class CachedRepository {
   readonly folder: string;
 
   constructor(hub: string, repository: string) {
-    this.folder = path.join(hub, `models--${repository.replaceAll('/', '--')}`);
+    this.folder = path.join(hub, repositoryFolder(repository));
   }
 
   get blobs(): string {

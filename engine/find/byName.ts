@@ -21,7 +21,7 @@ const MAX_NAMES_SHOWN = 5;
 
 /** @throws NameError */
 export async function modelNamed(name: string, folders: readonly string[], machine: Machine): Promise<FoundModel> {
-  const { models, places } = await findModels(folders, machine);
+  const { models, places } = await findModels(folders, machine, { wanted: name });
   const called = modelsCalled(models, name);
   const [first, ...others] = called.filter(({ fault }) => fault === undefined);
   if (first && others.length === 0) return first;

@@ -5,62 +5,122 @@
 import { createHash } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import type { Machine } from '../download/hubCache.ts';
+import { type Machine, repositoryFolder } from '../download/hubCache.ts';
+import { unlessAborted } from '../download/waiting.ts';
 import { oneLine } from '../protocol/oneLine.ts';
 import { described, ggufFiles, modelsBelow, modelsIn } from './folders.ts';
 import type { Found, FoundModel, Place } from './found.ts';
 import { inHub } from './hub.ts';
 import { isDenied, Look, lookAt, pieces } from './look.ts';
-import { inOllama } from './ollama.ts';
+import { inOllama, partsOfName } from './ollama.ts';
 import { placesOf } from './places.ts';
+
+/** A disk that does not answer must not hold up what the others have. */
+const MAX_SEARCH_MS = 10_000;
+
+interface Search {
+  /** The name of a model that no limit may leave out. */
+  wanted?: string;
+  maxMs?: number;
+}
 
 /**
  * `folders` are those of kvasir.modelFolders: each is a model, or holds models one level deep. GGUF files may be one
  * level deeper.
  */
-export async function findModels(folders: readonly string[], machine: Machine): Promise<Found> {
-  const [all, places, denied]: [FoundModel[], Place[], Place[]] = [[], [], []];
-  let isCut = false;
-  const seen = new Set<string>();
-  for (const place of await placesOf(folders, machine)) {
-    const id = (await lookAt(place.folder))?.id;
-    if (id === undefined && (await isDenied(place.folder))) denied.push(place);
-    // A folder of the user's is read in another way than that of a tool.
-    const key = `${place.source} ${id}`;
-    if (id === undefined || seen.has(key)) continue;
-    seen.add(key);
-    places.push(place);
-    const look = new Look();
-    all.push(...(await inPlace(place, look)));
-    isCut ||= look.isCut;
-    if (look.denied !== undefined) denied.push({ ...place, folder: look.denied });
+export async function findModels(
+  folders: readonly string[],
+  machine: Machine,
+  { wanted = '', maxMs = MAX_SEARCH_MS }: Search = {},
+): Promise<Found> {
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), maxMs);
+  try {
+    return await search(await placesOf(folders, machine), wanted, late.signal);
+  } finally {
+    clearTimeout(timer);
   }
-  return { models: await once(all), places, denied, isCut };
 }
 
-async function inPlace({ source, folder }: Place, look: Look): Promise<FoundModel[]> {
+async function search(all: readonly Place[], wanted: string, late: AbortSignal): Promise<Found> {
+  const [places, denied]: [Place[], Place[]] = [[], []];
+  const models: FoundModel[] = [];
+  let isCut = false;
+  const seen = new Set<string>();
+  const names = wanted === '' ? [] : [...partsOfName(wanted), repositoryFolder(wanted)];
+  // All at once, and one after the other in their order.
+  const answers = all.map((place) => ({
+    place,
+    state: inTime(stateOf(place.folder), late),
+    ...filled(place, names, late),
+  }));
+  for (const { place, state: coming, look, found, done } of answers) {
+    const state = await coming;
+    isCut ||= state === undefined;
+    if (state === 'denied') denied.push(place);
+    if (state === undefined || state === 'denied' || state === 'missing') continue;
+    // A folder of the user's is read in another way than that of a tool.
+    const key = `${place.source} ${state.id}`;
+    if (seen.has(key)) continue;
+    seen.add(key);
+    places.push(place);
+    await done;
+    // A search that is late may still be adding to its list.
+    models.push(...found);
+    isCut ||= look.isCut || late.aborted;
+    if (look.denied !== undefined) denied.push({ ...place, folder: look.denied });
+  }
+  return { models: await once(models, late), places, denied, isCut };
+}
+
+async function stateOf(folder: string): Promise<{ id: string } | 'missing' | 'denied'> {
+  const id = (await lookAt(folder))?.id;
+  if (id !== undefined) return { id };
+  return (await isDenied(folder)) ? 'denied' : 'missing';
+}
+
+/** The models of a place. They are in `found` when `done`, or when it is too late. */
+function filled(place: Place, names: readonly string[], late: AbortSignal) {
+  const look = new Look(names, late);
+  const found: FoundModel[] = [];
+  const fill = async () => {
+    for await (const model of inPlace(place, look)) {
+      if (!look.take()) return;
+      found.push(model);
+    }
+  };
+  return { look, found, done: inTime(fill(), late) };
+}
+
+/** Undefined if it takes too long. */
+const inTime = <T>(running: Promise<T>, late: AbortSignal): Promise<T | undefined> =>
+  unlessAborted(running, late).catch((error: unknown) => {
+    if (!late.aborted) throw error;
+    return undefined;
+  });
+
+async function* inPlace({ source, folder }: Place, look: Look): AsyncGenerator<FoundModel> {
   switch (source) {
     case 'folder':
-      return Promise.all((await modelsBelow(folder, look, modelsIn)).map((each) => described(each, source, look)));
+      for await (const each of modelsBelow(folder, look, modelsIn)) yield described(each, source, look);
+      return;
     case 'huggingFace':
-      return inHub(folder, look);
+      return yield* inHub(folder, look);
     case 'ollama':
-      return inOllama(folder, look);
+      return yield* inOllama(folder, look);
     case 'lmStudio':
-      return inLmStudio(folder, look);
+      return yield* inLmStudio(folder, look);
     case 'llamaCpp':
-      return Promise.all((await ggufFiles(folder, look)).map((each) => described(each, source, look)));
+      for (const each of await ggufFiles(folder, look)) yield described(each, source, look);
   }
 }
 
 /** Its layout is publisher/repository/files. */
-async function inLmStudio(folder: string, look: Look): Promise<FoundModel[]> {
-  const found: FoundModel[] = [];
-  for (const publisher of await look.names(folder))
-    for (const repository of await look.names(path.join(folder, publisher)))
+async function* inLmStudio(folder: string, look: Look): AsyncGenerator<FoundModel> {
+  for (const publisher of (await look.read(folder)).folders)
+    for (const repository of (await look.read(path.join(folder, publisher))).folders)
       for (const modelDir of await modelsIn(path.join(folder, publisher, repository), look))
-        found.push(await described(modelDir, 'lmStudio', look, oneLine(`${publisher}/${repository}`)));
-  return found;
+        yield described(modelDir, 'lmStudio', look, oneLine(`${publisher}/${repository}`));
 }
 
 interface Group {
@@ -70,13 +130,14 @@ interface Group {
 }
 
 /** Each model once, under its shortest name. The others become aliases. */
-async function once(all: readonly FoundModel[]): Promise<FoundModel[]> {
+async function once(all: readonly FoundModel[], late: AbortSignal): Promise<FoundModel[]> {
   const groups: Group[] = [];
   const byKey = new Map<string, Group>();
   const perSize = new Map<number, number>();
   for (const { bytes } of all) perSize.set(bytes, (perSize.get(bytes) ?? 0) + 1);
   for (const model of all) {
-    const keys = model.fault === undefined ? await keysOf(model, perSize.get(model.bytes)! > 1) : [];
+    const keys =
+      model.fault === undefined ? ((await inTime(keysOf(model, perSize.get(model.bytes)! > 1), late)) ?? []) : [];
     const known = keys.map((key) => byKey.get(key)).find((each) => each !== undefined);
     const group = known ?? { kept: model, names: new Set() };
     if (known === undefined) groups.push(group);
@@ -113,6 +174,7 @@ async function keysOf({ modelDir, bytes }: FoundModel, isSizeShared: boolean): P
 
 /** Evenly over the file, or all of a small one. Models that were made of each other differ in some tensors only. */
 function samplePlaces(bytes: number): number[] {
-  const step = Math.max(SAMPLE_BYTES, Math.floor((bytes - SAMPLE_BYTES) / (MAX_SAMPLES - 1)));
-  return Array.from({ length: Math.min(MAX_SAMPLES, Math.ceil(bytes / step)) }, (_, i) => i * step);
+  const count = Math.min(MAX_SAMPLES, Math.ceil(bytes / SAMPLE_BYTES));
+  const step = count > 1 ? Math.max(0, bytes - SAMPLE_BYTES) / (count - 1) : 0;
+  return Array.from({ length: count }, (_, i) => Math.floor(i * step));
 }

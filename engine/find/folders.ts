@@ -10,19 +10,16 @@ import { folderName } from './names.ts';
 const PROJECTOR = /(?:^|[-_.])mmproj/i;
 
 /** The models of a folder, and what `within` finds in each folder in it, unless the folder itself is a model. */
-export async function modelsBelow(
+export async function* modelsBelow(
   folder: string,
   look: Look,
   within: (folder: string, look: Look) => Promise<string[]>,
-): Promise<string[]> {
-  const names = await look.names(folder);
+): AsyncGenerator<string> {
+  const { names, folders } = await look.read(folder);
   const found = await modelsOf(folder, names);
-  if (found[0] === folder) return found;
-  for (const name of names) {
-    if (ggufName(name)) continue;
-    found.push(...(await within(path.join(folder, name), look)));
-  }
-  return found;
+  yield* found;
+  if (found[0] === folder) return;
+  for (const name of folders) if (!ggufName(name)) yield* await within(path.join(folder, name), look);
 }
 
 /** The folder itself if it is a model, or else its GGUF files. */
@@ -43,7 +40,7 @@ export async function ggufFiles(folder: string, look: Look): Promise<string[]> {
 }
 
 function filesIn(folder: string, names: readonly string[]): string[] {
-  const files = names.filter((name) => !PROJECTOR.test(name)).flatMap((name) => ggufName(name)?.files[0] ?? []);
+  const files = names.filter((name) => !PROJECTOR.test(name)).flatMap((name) => ggufName(name)?.first ?? []);
   return [...new Set(files)].map((name) => path.join(folder, name));
 }
 

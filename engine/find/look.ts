@@ -6,8 +6,13 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, opendir, realpath, stat } from 'node:fs/promises';
 import path from 'node:path';
 
-const MAX_FOLDERS = 1000;
-const MAX_NAMES = 20_000;
+const MAX_FOLDERS = 3000;
+const MAX_NAMES = 100_000;
+/** Of one folder: what is made of them at once must not hold up the editor. */
+const MAX_NAMES_OF_FOLDER = 20_000;
+const MAX_FINDINGS = 1000;
+/** Names of a folder that are read at once. */
+const NAMES_AT_ONCE = 256;
 
 export interface FoundFile {
   isFile: boolean;
@@ -17,12 +22,31 @@ export interface FoundFile {
   id: string;
 }
 
+/** What is in a folder. */
+interface Inside {
+  names: string[];
+  /** Those that may be folders. */
+  folders: string[];
+}
+
 /** The limits hold for one place, such as the folder of one tool. */
 export class Look {
+  readonly #wanted: ReadonlySet<string>;
+  readonly #late: AbortSignal | undefined;
   #numFolders = 0;
   #numNames = 0;
+  #numFindings = 0;
   #isCut = false;
   #denied: string | undefined;
+
+  /**
+   * @param wanted names that come first, in any case, so that no limit leaves them out
+   * @param late ends the look
+   */
+  constructor(wanted: readonly string[] = [], late?: AbortSignal) {
+    this.#wanted = new Set(wanted.map((name) => name.toLowerCase()));
+    this.#late = late;
+  }
 
   /** Whether a limit has left something out. */
   get isCut(): boolean {
@@ -34,28 +58,52 @@ export class Look {
     return this.#denied;
   }
 
-  /** Sorted, without hidden ones. */
-  async names(folder: string): Promise<string[]> {
-    if (this.#numFolders >= MAX_FOLDERS) {
-      this.#isCut = true;
-      return [];
+  /** Counts a finding. False if it is one too many, or too late. */
+  take(): boolean {
+    if (this.#numFindings < MAX_FINDINGS && !this.#late?.aborted) {
+      this.#numFindings++;
+      return true;
     }
-    const names: string[] = [];
+    this.cut();
+    return false;
+  }
+
+  /** Something is left out. */
+  cut(): void {
+    this.#isCut = true;
+  }
+
+  async names(folder: string): Promise<string[]> {
+    return (await this.read(folder)).names;
+  }
+
+  /** Sorted, without hidden ones. */
+  async read(folder: string): Promise<Inside> {
+    const [names, files]: [string[], Set<string>] = [[], new Set()];
+    if (this.#numFolders >= MAX_FOLDERS || this.#late?.aborted) {
+      this.cut();
+      return { names, folders: [] };
+    }
     try {
-      const entries = await opendir(folder);
+      const entries = await opendir(folder, { bufferSize: NAMES_AT_ONCE });
       // A file in place of a folder does not count.
       this.#numFolders++;
-      for await (const { name } of entries) {
-        if (++this.#numNames > MAX_NAMES) {
-          this.#isCut = true;
+      for await (const entry of entries) {
+        const isFull = names.length === MAX_NAMES_OF_FOLDER || ++this.#numNames > MAX_NAMES;
+        if (isFull || this.#late?.aborted) {
+          this.cut();
           break;
         }
-        if (!name.startsWith('.')) names.push(name);
+        if (entry.name.startsWith('.')) continue;
+        names.push(entry.name);
+        if (entry.isFile()) files.add(entry.name);
       }
     } catch (error) {
       if (isDenial(error)) this.#denied ??= folder;
     }
-    return names.sort();
+    const rank = (name: string) => (this.#wanted.size > 0 && this.#wanted.has(name.toLowerCase()) ? 0 : 1);
+    names.sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+    return { names, folders: names.filter((name) => !files.has(name)) };
   }
 }
 

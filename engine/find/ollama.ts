@@ -13,15 +13,19 @@ const REGISTRY = 'registry.ollama.ai';
 const LAYER = 'application/vnd.ollama.image.';
 
 /** `folder`: with `manifests` and `blobs`. */
-export async function inOllama(folder: string, look: Look): Promise<FoundModel[]> {
+export async function* inOllama(folder: string, look: Look): AsyncGenerator<FoundModel> {
   const manifests = path.join(folder, 'manifests');
-  const found: FoundModel[] = [];
   for (const host of await look.names(manifests))
     for (const owner of await look.names(path.join(manifests, host)))
       for (const model of await look.names(path.join(manifests, host, owner)))
         for (const tag of await look.names(path.join(manifests, host, owner, model)))
-          found.push(...(await described(folder, [host, owner, model, tag])));
-  return found;
+          yield* await described(folder, [host, owner, model, tag]);
+}
+
+/** The names of files and folders that a name of Ollama may stand for. */
+export function partsOfName(name: string): string[] {
+  const parts = name.split(/[/:]/);
+  return [...parts, REGISTRY, 'library', 'latest'];
 }
 
 /** Nothing if there is no manifest. */

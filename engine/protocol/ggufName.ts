@@ -9,6 +9,8 @@ export interface GgufName {
   readonly model: string;
   /** From 1. */
   readonly part: number;
+  /** The name of the first part. */
+  readonly first: string;
   /** The names of all parts, in order. */
   readonly files: readonly string[];
 }
@@ -18,12 +20,21 @@ export function ggufName(file: string): GgufName | null {
   if (!/\.gguf$/i.test(file)) return null;
   const [, stem = '', part, count, ending] = PART.exec(file) ?? [];
   const numParts = Number(count ?? 1);
-  if (numParts <= 1 || numParts > MAX_PARTS) return { model: oneLine(file.slice(0, -5)), part: 1, files: [file] };
+  if (numParts <= 1 || numParts > MAX_PARTS)
+    return { model: oneLine(file.slice(0, -5)), part: 1, first: file, files: [file] };
   const name = (i: number): string => `${stem}-${String(i + 1).padStart(5, '0')}-of-${count}${ending}`;
-  return { model: oneLine(stem), part: Number(part), files: Array.from({ length: numParts }, (_, i) => name(i)) };
+  return {
+    model: oneLine(stem),
+    part: Number(part),
+    first: name(0),
+    // Made when asked for: a folder may have thousands of such names.
+    get files() {
+      return Array.from({ length: numParts }, (_, i) => name(i));
+    },
+  };
 }
 
 /** Name of the manifest beside a GGUF file, as kvasir.json is in a folder. Parts use the name of the first part. */
 export function ggufManifest(file: string): string {
-  return `${ggufName(file)?.files[0] ?? file}.kvasir.json`;
+  return `${ggufName(file)?.first ?? file}.kvasir.json`;
 }

@@ -40,7 +40,7 @@ export async function findCandidates({
   model,
   modelFolders,
 }: Pick<Config, 'model' | 'modelFolders'>): Promise<{ candidates: Candidate[]; isCut: boolean }> {
-  const found = await findModels(modelFolders, thisMachine());
+  const found = await findModels(modelFolders, thisMachine(), isPath(model) ? {} : { wanted: model });
   const current = model ? inUse(model, found) : undefined;
   const listed = found.models.filter((each, i) => i < MAX_LISTED || each === current);
   const candidates = listed.map((each) => candidateOf(each, each === current));

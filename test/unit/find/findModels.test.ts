@@ -59,6 +59,18 @@ describe('the Hugging Face cache', async () => {
     expect(await find()).toEqual([{ modelDir: young, name: 'gpt2', source: 'huggingFace' }]);
   });
 
+  it('looks for a model in some of very many snapshots, first in that of main', async () => {
+    const snapshots = (name: string) => [...HUB, `models--o--${name}`, 'snapshots'];
+    for (const name of ['a', 'b']) {
+      for (let i = 0; i < 40; i++) mkdirSync(join(home, ...snapshots(name), `${i}`), { recursive: true });
+      model(...snapshots(name), 'old');
+      utimesSync(join(home, ...snapshots(name), 'old'), 1, 1);
+    }
+    write('old', ...HUB, 'models--o--b', 'refs', 'main');
+    const { models, isCut } = await findModels([], { env: {}, home, platform: 'darwin' });
+    expect([models.map(({ name }) => name), isCut]).toEqual([['o/b'], true]);
+  });
+
   it.skipIf(process.platform === 'win32')('shows a name with a line break in one line', async () => {
     model(...HUB, 'models--two\nlines--x\ty', 'snapshots', 'aaa');
     model('mine', 'two\nlines \u2028');

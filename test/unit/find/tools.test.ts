@@ -137,9 +137,16 @@ describe('Ollama', () => {
   );
 
   test('with very many names is listed in part, and says so', async () => {
-    const folder = at(...OLLAMA, 'manifests', ...LIBRARY);
-    for (let i = 0; i < 1100; i++) mkdirSync(path.join(folder, `m${i}`), { recursive: true });
-    expect((await search()).isCut).toBe(true);
+    const layer = blob(GGUF);
+    for (let i = 0; i < 1100; i++) manifest([...LIBRARY, `m${i}`, 't'], [layer]);
+    const { models, isCut } = await search();
+    expect(isCut).toBe(true);
+    // All are one file.
+    expect(models).toHaveLength(1);
+    expect(models[0]!.aliases).toHaveLength(999);
+    // In the order of names the last one.
+    for (const name of ['m999:t', 'M999:T', 'm1000:t'])
+      expect((await modelNamed(name, [], machine())).modelDir).toBe(models[0]!.modelDir);
   });
 });
 
@@ -225,8 +232,8 @@ describe('a model in several places', () => {
   test('is listed twice if only size and start agree', async () => {
     const changed = Buffer.from(GGUF);
     write(GGUF, 'mine', 'a.gguf');
-    for (const place of [0.25, 0.4, 0.7, 0.999]) {
-      const position = Math.floor(place * changed.length);
+    for (const place of [0.25, 0.4, 0.7, 0.999, 1]) {
+      const position = Math.min(Math.floor(place * changed.length), changed.length - 1);
       changed[position]! ^= 1;
       write(changed, 'mine', 'b.gguf');
       expect((await search({}, [at('mine')])).models).toHaveLength(2);
