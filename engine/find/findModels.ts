@@ -135,10 +135,12 @@ async function once(all: readonly FoundModel[], late: AbortSignal): Promise<Foun
   const byKey = new Map<string, Group>();
   const perSize = new Map<number, number>();
   for (const { bytes } of all) perSize.set(bytes, (perSize.get(bytes) ?? 0) + 1);
+  const groupOf = (keys: readonly string[]) => keys.map((key) => byKey.get(key)).find((each) => each !== undefined);
   for (const model of all) {
-    const keys =
-      model.fault === undefined ? ((await inTime(keysOf(model, perSize.get(model.bytes)! > 1), late)) ?? []) : [];
-    const known = keys.map((key) => byKey.get(key)).find((each) => each !== undefined);
+    const keys = model.fault === undefined ? ((await inTime(keysOf(model), late)) ?? []) : [];
+    if (keys.length > 0 && groupOf(keys) === undefined && perSize.get(model.bytes)! > 1)
+      keys.push(...((await inTime(sampleKeys(model), late)) ?? []));
+    const known = groupOf(keys);
     const group = known ?? { kept: model, names: new Set() };
     if (known === undefined) groups.push(group);
     for (const name of [model.name, ...model.aliases, model.modelDir]) group.names.add(name);
@@ -154,22 +156,27 @@ async function once(all: readonly FoundModel[], late: AbortSignal): Promise<Foun
 const MAX_SAMPLES = 64;
 const SAMPLE_BYTES = 4096;
 
-/**
- * Equal for the same file or folder, for blobs of one hash, and for GGUF files that agree in size and samples. Of a
- * model in parts, the others may be missing beside one copy of the first part.
- */
-async function keysOf({ modelDir, bytes }: FoundModel, isSizeShared: boolean): Promise<string[]> {
+/** Equal for the same file or folder, and for blobs of one hash. */
+async function keysOf({ modelDir, bytes }: FoundModel): Promise<string[]> {
   const found = await lookAt(modelDir);
   const keys = [`${bytes} ${found?.id ?? modelDir}`];
   if (found?.isFile !== true) return keys;
   const name = path.basename(await realpath(modelDir).catch(() => modelDir));
   const hash = /^(?:sha256-)?([0-9a-f]{64})$/.exec(name)?.[1];
   if (hash !== undefined) keys.push(`${bytes} ${hash}`);
-  // Parts of one model have one size, and one header.
-  if (!isSizeShared || found.bytes !== bytes) return keys;
-  const sample = await pieces(modelDir, samplePlaces(bytes), SAMPLE_BYTES);
-  if (sample !== null && sample.length > 0) keys.push(`${bytes} ${createHash('sha256').update(sample).digest('hex')}`);
   return keys;
+}
+
+/**
+ * Equal for GGUF files that agree in size and samples. Of a model in parts, the others may be missing beside one copy
+ * of the first part.
+ */
+async function sampleKeys({ modelDir, bytes }: FoundModel): Promise<string[]> {
+  const found = await lookAt(modelDir);
+  // Parts of one model have one size, and one header.
+  if (found?.isFile !== true || found.bytes !== bytes) return [];
+  const sample = await pieces(modelDir, samplePlaces(bytes), SAMPLE_BYTES);
+  return sample !== null && sample.length > 0 ? [`${bytes} ${createHash('sha256').update(sample).digest('hex')}`] : [];
 }
 
 /** Evenly over the file, or all of a small one. Models that were made of each other differ in some tensors only. */
