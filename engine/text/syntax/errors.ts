@@ -61,7 +61,7 @@ export function lineEnds(
   if (ENDED_BY_INDENTATION.has(grammar)) return { continues: undefined, excess: undefined };
   if (grammar !== 'python') return { continues: lineJudge(lf, offset, withText, { open: true }), excess: undefined };
   const above = lf.slice(0, offset);
-  return { continues: lineReader(above, isCode), excess: excessClosers(above) };
+  return { continues: lineReader(above, isCode), excess: excessClosers(above, lf.slice(offset)) };
 }
 
 /** Whether something in [from, to] is an error, or missing. An error that begins there may be longer. */

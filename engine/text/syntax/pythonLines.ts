@@ -45,16 +45,37 @@ const AT_BLOCK = [
 const BEHIND_BRACKETS = AT_END.slice(0, 3);
 const BLOCK_BEHIND_BRACKETS = [...BEHIND_BRACKETS, ...AT_BLOCK.slice(AT_END.length, AT_END.length + 5)];
 
+/** Begins a line outside of brackets. */
+const STATEMENT = /^(?:@|(?:async|class|def|elif|except|finally|from|import|raise|return|try|while|with)\b)/;
+
 /**
- * Returns a function that gives the offset of the first bracket in text at the cursor that closes none before it. It
- * reads the code above the cursor once, and tells nothing if that has such a bracket or ends in a string or comment.
+ * Returns a function that gives the offset of the first bracket in text at the cursor that closes none before it, or
+ * one that the lines below close. It reads the code around the cursor once, and tells nothing if the code above has
+ * such a bracket or ends in a string or comment.
  */
-export function excessClosers(above: string): (written: string) => number | undefined {
+export function excessClosers(above: string, below: string): (written: string) => number | undefined {
   let known: readonly string[] | undefined | null = null;
   return (written) => {
-    if (known === null) known = openAtEnd(above);
+    if (known === null) known = withoutClosed(openAtEnd(above), below);
     return known && excessIn(written, [...known]);
   };
+}
+
+/** The brackets that are open above without those that the lines below close, which are the outer ones. */
+function withoutClosed(open: readonly string[] | undefined, below: string): readonly string[] | undefined {
+  if (!open) return undefined;
+  const lines = below.split('\n');
+  const end = lines.findIndex((line) => STATEMENT.test(line.trim()));
+  const opened: string[] = [];
+  const closed: string[] = [];
+  for (const [token] of lines.slice(0, end < 0 ? lines.length : end).join('\n').matchAll(TOKEN)) {
+    const opener = OPENERS[token];
+    if (/^[([{]$/.test(token)) opened.push(token);
+    else if (opener !== undefined && opened.pop() === undefined) closed.push(opener);
+  }
+  let from = 0;
+  for (const opener of closed.slice(0, open.length).reverse()) from = open.indexOf(opener, from) + 1 || from;
+  return open.slice(from);
 }
 
 /**

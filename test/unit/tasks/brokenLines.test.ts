@@ -65,6 +65,12 @@ it.each([
 
 it.each([
   ['py', 'def main():\n    reading = client.|\n', 'warmest(["Oslo"])))', 'warmest(["Oslo"])'],
+  ['py', 'class A:\n    def run(self, |\n    ):\n        pass\n', 'text):', 'text'],
+  ['py', 'class A:\n    def run(self, |\n\n    ) -> None:\n        pass\n', 'text: str):', 'text: str'],
+  ['py', 'print(\n    describe(|\n)\n', 'text))', 'text)'],
+  ['py', 'print([\n    describe(|\n])\n', 'text)])', 'text)'],
+  ['py', 'rows = [\n    f(|\n)\n', 'text)]', 'text'],
+  ['py', 'def run(self, |\n\ndef go(self):\n    return (1))\n', 'text)):', 'text)'],
   ['py', 'print(describe(\n    client.|\n', 'warmest(["Oslo"])))', 'warmest(["Oslo"])))'],
   ['py', "text = 'it is ('  # don't (\nrows = |\n", 'load(")")])', 'load(")")'],
   ['py', '"""Doc (it\'s)."""\nrows = |\n', 'load(a))\nprint(1)', 'load(a)'],
