@@ -5,7 +5,7 @@
 import { t } from '@vscode/l10n';
 import { fromFiles, type KnownAnswer } from '../facts/ask.ts';
 import { hasFacts } from '../facts/extract/facts.ts';
-import { FACT_COMMANDS } from '../facts/questions.ts';
+import { FACT_COMMANDS, readQuestion } from '../facts/questions.ts';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
 import type { Manifest } from '../text/format/manifest.ts';
 import type { Layout } from '../text/prompt/layout.ts';
@@ -91,14 +91,17 @@ const MAX_QUESTION = 200;
 /** Whether the user or the model wrote a message. Fixed replies and answers from the files bring no code of their own. */
 const isWritten = ({ role, source }: ChatMessage): boolean => role !== 'system' && source === undefined;
 
-/** Whether the last message can only be about the files, because neither it nor earlier messages contain code. */
+/**
+ * Whether the last message can only be about the files, because the user wrote no code, neither in it nor before. A
+ * small model that has written code cannot answer about that either.
+ */
 export function leansOnFiles(messages: readonly ChatMessage[]): boolean {
   const last = messages.at(-1)?.content.trim() ?? '';
   return (
     last.length <= MAX_QUESTION &&
     !last.includes('\n') &&
     !isGreeting(last) &&
-    !messages.slice(0, -1).some((each) => isWritten(each) && each.content.includes('\n'))
+    !messages.slice(0, -1).some((each) => each.role === 'user' && isWritten(each) && each.content.includes('\n'))
   );
 }
 
@@ -160,6 +163,27 @@ const WISH = new RegExp(
 const NO_NAME = /^(?:(?:camel|snake|pascal|kebab)_?case|(?:java|type)script|git(?:hub|lab)|nodejs)$/i;
 /** Neither a word nor a product, as `JavaScript` and `macOS` are. */
 const SURELY_CODE = /^(?:[\p{Ll}_$][\p{L}\p{N}$]*\p{Ll}\p{Lu}\p{Ll}|[\p{L}$]+_)[\p{L}\p{N}_$]*$/u;
+/** Words that stand where a name does, as in "Who calls the function?" and "Where is that defined?". */
+const NO_SUBJECT = new RegExp(
+  '^(?:(?:any|every|some|no)(?:thing|one|body)?|all|both|each|they|these|this|those|that|them|it|its|one|ones|code|' +
+    'classe?s?|const(?:ant|ante)s?|errors?|erros?|exceptions?|fields?|campos?|files?|arquivos?|func(?:tion|ao|oes)s?|' +
+    'função|funções|imports?|interfaces?|keys?|chaves?|lines?|linhas?|main|members?|membros?|methods?|métodos?|' +
+    'modules?|módulos?|names?|nomes?|objects?|objetos?|param(?:eter)?s?|parâmetros?|program|programa|propert(?:y|ies)|' +
+    'propriedades?|results?|resultados?|script|tests?|testes?|types?|tipos?|values?|valor(?:es)?|variables?|' +
+    'variáve(?:l|is)|tudo|nada|algo|ele|ela|eles|elas|isso|isto|est[ea]s?|ess[ea]s?|quem)$',
+  'iu',
+);
+/** Questions in which a word is surely a name. "Where is the bug?" asks for a place, too. */
+const OF_A_NAME: ReadonlySet<string> = new Set(['callers', 'returns', 'signature', 'members', 'base', 'changes']);
+const IS_DEFINED = /(?<!\p{L})(?:defined|declared|imported|(?:defin|declar)id[oa]|importad[oa])(?!\p{L})/iu;
+
+/** The word that a question is about though nothing marks it as a name, as in "Who calls pay?". */
+function plainName(message: string, paths: readonly string[]): string | undefined {
+  const words = new Set(message.match(/[\p{L}_$][\p{L}\p{N}_$]*/gu));
+  const { intent = '', name = '' } = readQuestion(message, { paths, hasSelection: false }, words)?.query ?? {};
+  const isOfName = OF_A_NAME.has(intent) || (intent === 'where' && IS_DEFINED.test(message));
+  return isOfName && name !== '' && !NO_SUBJECT.test(name) ? name : undefined;
+}
 
 /**
  * The reply to a short question about a name that stands nowhere: neither in the files, nor in what was said. Undefined
@@ -181,12 +205,13 @@ export function absentReply(
     const [, mark, name = '', call] = NAME.exec(word) ?? [];
     return (mark || call || SURELY_CODE.test(name)) && !NO_NAME.test(name) ? [name] : [];
   });
+  const paths = [...new Set(files.map(({ path }) => path))];
+  if (names.length === 0) names.push(...[plainName(last, paths) ?? []].flat());
   // A question that was answered without the model says nothing of what there is. It may be asked again.
   const said = messages.slice(0, -1).filter((each, i) => isWritten(each) && isWritten(messages[i + 1] as ChatMessage));
   const known = [...files.flatMap(({ text, path }) => [text, path]), ...said.map((each) => each.content)];
   const isKnown = (name: string) => known.some((text) => text.toLowerCase().includes(name.toLowerCase()));
   if (names[0] === undefined || names.some(isKnown)) return undefined;
-  const paths = [...new Set(files.map(({ path }) => path))];
   const text = t('`{0}` does not appear in {1}.', names[0], paths.map((path) => `\`${path}\``).join(', '));
   return fromFiles(
     text,
@@ -209,7 +234,7 @@ const THANKS = /^(?:thanks|thank you|thx|ok(?:ay)?|great|cool|bye|obrigad[oa]|va
 
 /**
  * The reply of a model that answers about files only, if none is attached. Without it such a model invents a file.
- * Undefined for small talk, and if the user or the model has written code that the question may be about.
+ * Undefined for small talk, and if the user has written code that the question may be about.
  */
 export function unattachedReply(
   { text: { manifest } }: Layout,
@@ -217,7 +242,7 @@ export function unattachedReply(
   numAttached: number,
 ): KnownAnswer | undefined {
   const last = bareOf(messages.at(-1)?.content ?? '');
-  const written = messages.filter(isWritten);
+  const written = messages.filter((each) => each.role === 'user' && isWritten(each));
   if (numAttached > 0 || written.some(({ content }) => hasCode(content)) || isGreeting(last) || THANKS.test(last))
     return undefined;
   return {

@@ -561,6 +561,17 @@ describe('an answer', () => {
         ['Is `safe` used well?', 'safe'],
         ['Does load() throw, and why', 'load'],
         ['Como funciona parseTudo?', 'parseTudo'],
+        // A plain word where only a name can stand.
+        ['Who calls pay?', 'pay'],
+        ['Where is pay called?', 'pay'],
+        ['Where is pay defined?', 'pay'],
+        ['What does pay return?', 'pay'],
+        ['Which arguments does pay take?', 'pay'],
+        ['Which methods does Wallet have?', 'Wallet'],
+        ['Where is total changed?', 'total'],
+        ['Quem chama pagar?', 'pagar'],
+        ['Onde pagar é definida?', 'pagar'],
+        ['O que pagar retorna?', 'pagar'],
       ])
         expect(reply(layout, question as string), question).toEqual({
           text: `\`${name}\` does not appear in \`src/a.ts\`.`,
@@ -575,6 +586,16 @@ describe('an answer', () => {
         'What is `a` for?',
         'Does it use camelCase or snake_case?',
         'What does `npm install` do?',
+        'Where is the bug?',
+        'Who calls it?',
+        'Who calls this method?',
+        'Where is that defined?',
+        'Where are variables changed?',
+        'Who calls everything?',
+        'Explain recursion',
+        'What does recursion do?',
+        'Quem chama isso?',
+        'O que ele retorna?',
         // The name is that of something new.
         'Write a function parseAll',
         'Can you add a method `toJson`?',
@@ -602,6 +623,22 @@ describe('an answer', () => {
       // Another part of that file may have the name.
       const snippets = [{ path: 'src/b.ts', text: 'return 1;', startLine: 3 }];
       expect(reply(layout, asked, { snippets })?.source).toBe('refused');
+    });
+
+    it('is given also after the model has written code, but not after the user has', () => {
+      const after = (role: 'user' | 'assistant', docs: SourceDocument[] = [doc]) =>
+        prepareChat(layout, {
+          docs,
+          messages: [
+            { role: 'user', content: role === 'user' ? 'See:\nlet a = 1;' : 'Document it.' },
+            { role: 'assistant', content: role === 'user' ? 'Yes.' : '```ts\n/** Parses. */\n```' },
+            { role: 'user', content: 'Why is it slow?' },
+          ],
+        }).known?.source;
+      expect(after('assistant')).toBe('refused');
+      expect(after('user')).toBeUndefined();
+      expect(after('assistant', [])).toBe('unattached');
+      expect(after('user', [])).toBeUndefined();
     });
   });
 
@@ -663,7 +700,7 @@ describe('an answer', () => {
       expect(unread(small, [file('a')], turn('user', 'Hi!'))).toBeUndefined();
       expect(unread(small, [file('a')], turn('user', 'Explain:\nlet a;'))).toBeUndefined();
       expect(
-        unread(small, [file('a')], turn('user', 'Write one.'), turn('assistant', 'a();\nb();'), question),
+        unread(small, [file('a')], turn('user', 'See:\na();'), turn('assistant', 'Yes.'), question),
       ).toBeUndefined();
       // One without `chat.facts` is large enough to know things by itself; it is told with the answer.
       const little = new Layout(general.text, { contextTokens: 130, numParameters: 5e8 });
