@@ -92,9 +92,8 @@ export function folderFooter(numFiles: number, { usage }: Done, ms: number): str
 
 export const MODEL_NOTE = 'written by the model, so it may be wrong';
 
-/** Whether the model wrote the text, and no other note says so. */
-export const isOfModel = ({ source, usage, diagnostics }: Done): boolean =>
-  source === undefined && usage.promptTokens > 0 && !diagnostics.some((note) => note.includes('a guess by the model'));
+/** Whether the model wrote the text. */
+export const isOfModel = ({ source, usage }: Done): boolean => source === undefined && usage.promptTokens > 0;
 
 /** "8,112 of 8,164 tokens reused · first token 61 ms · 44 tok/s" */
 export function footer(done: Done): string {

@@ -2,7 +2,7 @@
 import { lineNumbersOf, occursIn } from '../text/syntax/occurrences.ts';
 import { commentOf, headComment } from './extract/comments.ts';
 import { areOverloads, type Definition, isConstructor, isMemberOf } from './extract/definitions.ts';
-import { callerOf } from './extract/facts.ts';
+import { callerOf, NO_FACTS } from './extract/facts.ts';
 import { oneLine } from './extract/tree.ts';
 import type { Intent } from './intents.ts';
 import { basesAnswer, exportsAnswer, firsts, importsAnswer, membersAnswer, outlineAnswer } from './lists.ts';
@@ -28,14 +28,15 @@ const ANSWERS: Readonly<Record<Intent, Answer>> = {
   changes: changesAnswer,
   throws: throwsAnswer,
 };
-/** Intents for a language of which only definitions and changes are read. */
-const OF_OTHERS: readonly Intent[] = ['outline', 'purpose', 'where', 'changes', 'throws'];
+/** Intents that need facts of TypeScript, JavaScript or Python. */
+const NOT_OF_OTHERS: readonly Intent[] = ['imports', 'exports', 'base', 'returns'];
 
 /** The answer to a query. Undefined if the facts of the file do not give it. */
 export function answerFrom(query: Query, source: Source): string | undefined {
   const { intent, name } = query;
   const { isData, partial } = source.facts;
-  if (!isData) return partial && !OF_OTHERS.includes(intent) ? undefined : ANSWERS[intent](query, source);
+  const isOther = source.facts === NO_FACTS ? intent !== 'where' : partial && NOT_OF_OTHERS.includes(intent);
+  if (!isData) return isOther ? undefined : ANSWERS[intent](query, source);
   // A data file is for what it defines.
   if (name === '') return intent === 'outline' || intent === 'purpose' ? outlineAnswer(query, source) : undefined;
   return intent === 'where' || intent === 'changes' ? whereAnswer(query, source) : undefined;
@@ -89,9 +90,10 @@ function signatureOf(one: Definition, source: Source, about: string, { parameter
   const constructors = source.facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
   // The class may declare it with another type.
   if (source.facts.definitions.some((each) => isMemberOf(each, one) && each.name === parameter)) return undefined;
-  const { head, broken, line } = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
-  if (!head || broken || (source.facts.broken && one.kind === 'class')) return undefined;
-  const code = oneLine(source.document.lf.slice(head.from, head.to)).replace(/\s*(?:[{:;]|=>)?\s*$/, '');
+  const { head, broken, line, kind } = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
+  if (!head || broken || (source.facts.partial && kind === 'class') || (source.facts.broken && one.kind === 'class'))
+    return undefined;
+  const code = oneLine(source.document.lf.slice(head.from, head.to)).replace(/\s*(?:[{:;=]|=>)?\s*$/, '');
   if (parameter !== undefined && !occursIn(code, parameter)) return undefined;
   return source.say('signature', about, [{ lines: [line], detail: quoted(code) }]);
 }

@@ -6,7 +6,7 @@ import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import { MAX_TREES } from '../text/syntax/syntaxTrees.ts';
 import { type Answer, answerFrom } from './answers.ts';
 import { leadingComment } from './extract/comments.ts';
-import type { Facts } from './extract/facts.ts';
+import { type Facts, NO_FACTS } from './extract/facts.ts';
 import type { Language } from './intents.ts';
 import { parseCommand, type Query, type Question, readQuestion } from './questions.ts';
 import { joined, quoted, Source, type Title, words } from './sentences.ts';
@@ -81,7 +81,7 @@ function commandAsked(query: Query, files: Documents, language: Language): Asked
 const answerOrPlace: Answer = (query, source) =>
   answerFrom(query, source) ??
   joined([
-    query.name === '' || source.facts.partial || source.facts.isData ? source.say('unread') : undefined,
+    query.name === '' || source.facts === NO_FACTS || source.facts.isData ? source.say('unread') : undefined,
     query.name === '' ? undefined : answerFrom({ intent: 'where', name: query.name }, source),
   ]);
 
@@ -99,7 +99,12 @@ function questionAsked(messages: readonly ChatMessage[], files: Documents, selec
   const isSummary = query?.name === '' && query.intent === 'purpose';
   // "This file" may mean the selected code.
   if (query?.name === '' && around.hasSelection)
-    return { documents: [], answer: () => (isSummary ? commentOf(selections, language) : undefined), isSummary };
+    return {
+      documents: [],
+      answer: () => (isSummary ? commentOf(selections, language) : undefined),
+      isSummary,
+      language,
+    };
   if (files.length === 0 || files.length > MAX_TREES) return undefined;
   return {
     documents: files,

@@ -1,5 +1,5 @@
 /** Answers questions about lists: outline, imports, exports, members. Does not answer other questions about a name. */
-import { type Definition, isMemberOf } from './extract/definitions.ts';
+import { type Definition, isInNamespace, isMemberOf } from './extract/definitions.ts';
 import { type Kind, KINDS } from './intents.ts';
 import type { Query } from './questions.ts';
 import { asItem, fullName, type Item, joined, type Source } from './sentences.ts';
@@ -50,7 +50,8 @@ function groupOf(kind: Kind, known: readonly Definition[], source: Source): stri
     .filter((each) => kindsOf(each, source)[0] === kind && !each.local && each.owner === undefined)
     .filter(({ depth = 0 }) => kind !== 'key' || depth < 2)
     .map((each) => {
-      const members = known.filter((member) => isMemberOf(member, each)).map(asItem);
+      const isIn = kind === 'namespace' ? isInNamespace : isMemberOf;
+      const members = known.filter((member) => isIn(member, each)).map(asItem);
       const detail = members.length > 0 ? source.listed(members) : undefined;
       return { ...asItem(each), detail, depth: each.depth ?? 0 };
     });
@@ -77,10 +78,11 @@ export function exportsAnswer(_: Query, source: Source): string | undefined {
 
 /** The methods and properties of a class. Undefined if other code may add some. */
 export function membersAnswer(one: Definition, source: Source, about: string, query: Query): string | undefined {
-  const { definitions, fields, calls, broken } = source.facts;
+  const { definitions, fields, calls, broken, partial } = source.facts;
   const { kinds = [] } = query;
   const isOpen = calls.some(({ on, name: to }) => (on === 'Object' && to === 'assign') || to === 'setattr');
-  if (broken || one.bases === undefined || (isOpen && !kinds.includes('method'))) return undefined;
+  if (broken || (partial ? one.kind !== 'class' : one.bases === undefined) || (isOpen && !kinds.includes('method')))
+    return undefined;
   const isMethod = ({ kind, held }: Definition): boolean => kind === 'method' && !held;
   const members = definitions.filter((each) => isMemberOf(each, one));
   const assigned = fields.filter(({ classAt, of }) => (of === undefined ? classAt === one.at : of === one.name));
@@ -88,7 +90,7 @@ export function membersAnswer(one: Definition, source: Source, about: string, qu
   const lists = [['method', itemsOf(members.filter(isMethod))] as const, ['property', itemsOf(properties)] as const];
   const asked = lists.filter(([kind]) => kinds.length === 0 || kinds.includes(kind));
   const said = asked.map(([kind, items]) => source.say('list', source.titleOf(kind), items, about));
-  if (said.length === 0 || one.bases.length === 0) return joined(said);
+  if (said.length === 0 || one.bases?.length === 0) return joined(said);
   return joined([...said, basesAnswer(one, source, about), source.say('inherits')]);
 }
 

@@ -41,7 +41,7 @@ const TITLES = {
   noComment: ['No comment above # says what it does.', 'Nenhum comentário acima de # diz o que faz.'],
   nothingDefined: ['# defines nothing at its top level.', '# não define nada no nível do arquivo.'],
   partly: ['The file has syntax errors: there may be more.', 'O arquivo tem erros de sintaxe: pode haver mais.'],
-  unread: ['This reads TypeScript, JavaScript, Python, not #.', 'Isto lê TypeScript, JavaScript, Python, não #.'],
+  unread: ['Kvasir cannot read this from #.', 'O Kvasir não consegue ler isto em #.'],
   noFile: ['No file is attached. Open or attach one.', 'Nenhum arquivo está anexado. Abra ou anexe um.'],
   noName: ['Which name? Write `# NAME`.', 'Que nome? Escreva `# NOME`.'],
   tooMany: ['Attach at most # files for this.', 'Anexe no máximo # arquivos para isso.'],
@@ -69,9 +69,9 @@ export interface Item {
 
 /** More items, and those with details, are a list with bullets. */
 const MAX_INLINE = 8;
-/** So many lines of an item are shown. */
+/** Of an item, lines that are shown. */
 const MAX_LINES = 20;
-/** So many places are shown with their code. Longer code is cut. */
+/** Places that are shown with their code. Longer code is cut. */
 const MAX_PLACES = 3;
 const MAX_CODE = 200;
 /** Writes a name or code in backticks, more of them than it contains. */
@@ -87,7 +87,7 @@ export const words = (language: Language, title: Title, about = '', other = ''):
 /** Joins sentences, or paragraphs if one of them has several lines. Undefined without any. */
 export function joined(parts: readonly (string | undefined)[]): string | undefined {
   const all = [...new Set(parts)].filter((part) => part !== undefined);
-  return all.length > 0 ? all.join(all.some((part) => part.includes('\n')) ? '\n\n' : ' ') : undefined;
+  return all.join(all.some((part) => part.includes('\n')) ? '\n\n' : ' ') || undefined;
 }
 /** The name with its owner. If brackets are missing, a method may seem to belong to another class. */
 export const fullName = ({ name, owner }: Definition, { facts }: Source): string =>

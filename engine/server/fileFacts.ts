@@ -14,9 +14,12 @@ import type { PreparedRequest } from '../tasks/preparedRequest.ts';
 import { asksForSummary, tooSmall } from '../tasks/stockReplies.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import { outlinesOf } from '../text/syntax/outline.ts';
-import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
+import { type SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
 import type { Syntax } from '../text/syntax/syntax.ts';
 import { grammarFor } from '../text/syntax/syntaxTrees.ts';
+
+/** Of one selection, so many definitions are told. */
+const MAX_TOLD = 5;
 
 export class FileFacts {
   /** The user's language, for answers to commands. */
@@ -32,7 +35,7 @@ export class FileFacts {
   /** The definitions that are not inside functions. None without a tree. */
   readonly definitionsOf = (document: SourceDocument) =>
     (this.of(document)?.changes.named ?? [])
-      .filter(({ local }) => !local)
+      .filter(({ kind, local }) => !local && kind !== 'value')
       .map(({ line, owner }) => ({ line, isMember: owner !== undefined }));
 
   readonly outlinesOf = (document: SourceDocument) =>
@@ -40,9 +43,40 @@ export class FileFacts {
 
   /** What is read instead of asking a small model for a summary. Undefined if it is to be asked. */
   readSummary(document: SourceDocument, range: SummarizeTask['range'], layout: Layout): KnownAnswer | undefined {
-    const comment = fromFiles(this.#commentOf(document, range && inLf(document, range)), [document]);
-    if (comment || range || hasFacts(document)) return comment;
-    return this.#outlineOf([document]) ?? tooSmall(layout);
+    const at = range && inLf(document, range);
+    const comment = fromFiles(this.#commentOf(document, at), [document]);
+    if (comment) return comment;
+    if (at) return this.#definedIn(document, at) ?? tooSmall(layout);
+    return hasFacts(document) ? undefined : (this.#outlineOf([document]) ?? tooSmall(layout));
+  }
+
+  /** What the code says of the definitions in one selection. A small model would only guess what they are for. */
+  readSelection({ docs, snippets = [] }: ChatOptions, language: Language | undefined): KnownAnswer | undefined {
+    const [selection, ...others] = snippets.filter(({ startLine }) => startLine !== undefined);
+    const document = docs.find(({ path }) => selection && path === shortPath(selection.path));
+    if (!selection?.startLine || !document || others.length > 0) return undefined;
+    const lines = document.lf.split('\n');
+    const offsetOf = (numLines: number): number => lines.slice(0, numLines).join('\n').length;
+    const first = selection.startLine - 1;
+    const end = offsetOf(first + selection.text.trimEnd().split('\n').length);
+    return this.#definedIn(document, { start: offsetOf(first), end, label: '' }, language);
+  }
+
+  /** What the code says of the outermost definitions that begin in a range. Of one with a label, only of that. */
+  #definedIn(document: SourceDocument, at: LfRange, language = this.language): KnownAnswer | undefined {
+    const { start, end, label } = at;
+    const { definitions } = this.of(document) ?? NO_FACTS;
+    const inside = definitions.filter(
+      ({ name, at: from = -1 }) => start <= from && from < end && (label === '' || name === nameOf(at)),
+    );
+    const texts = inside
+      .filter(({ at: from = 0 }) => !inside.some((other) => (other.at ?? 0) < from && from < (other.end ?? 0)))
+      .slice(0, MAX_TOLD)
+      .map(({ name, owner }) => {
+        const query = { intent: 'purpose', name, owner, within: { start, end } } as const;
+        return factOf(query, [document], language, this.of)?.text;
+      });
+    return fromFiles([...new Set(texts)].filter((text) => text !== undefined).join('\n\n') || undefined, [document]);
   }
 
   /** The comment of the file, of a definition, or at the beginning of a selection. */
@@ -62,27 +96,16 @@ export class FileFacts {
     return factOf({ intent: 'outline', name: '' }, documents, language, this.of);
   }
 
-  /** The summary of a small model, with the names of the text that it is about. */
-  checkedSummary(
-    prepared: PreparedRequest,
-    document: SourceDocument,
-    range: SummarizeTask['range'],
-    layout: Layout,
-  ): PreparedRequest {
+  /** The summary of a file by a small model, with the names of the text that it is about. */
+  checkedSummary(prepared: PreparedRequest, document: SourceDocument, layout: Layout): PreparedRequest {
     const { lf, path } = document;
-    const at = range && inLf(document, range);
-    const instead = (): KnownAnswer | undefined => {
-      if (!at) return this.#outlineOf([document]);
-      if (at.label === '') return undefined;
-      return factOf({ intent: 'signature', name: nameOf(at), within: at }, [document], this.language, this.of);
-    };
     return {
       ...prepared,
       shape: withCheckedNames(prepared.shape, {
-        texts: at ? [lf.slice(at.start, at.end), at.label, path] : [lf, path],
+        texts: [lf, path],
         ignoresCase: isSql(document),
-        kindsOf: at ? undefined : isSql(document) ? sqlKinds(lf) : this.#kindsIn([document]),
-        instead: () => instead() ?? tooSmall(layout),
+        kindsOf: isSql(document) ? sqlKinds(lf) : this.#kindsIn([document]),
+        instead: () => this.#outlineOf([document]) ?? tooSmall(layout),
       }),
     };
   }

@@ -18,7 +18,7 @@ import { type ChatOptions, measureChat, prepareChat, wholeFile } from '../tasks/
 import { prepareCommitMessage } from '../tasks/commitTask.ts';
 import { completedDocument, prepareComplete } from '../tasks/completeTask.ts';
 import { prepareEdit } from '../tasks/editTask.ts';
-import { isGreeting } from '../tasks/stockReplies.ts';
+import { isGreeting, namesFile } from '../tasks/stockReplies.ts';
 import { type PreparedRequest, prepareRaw } from '../tasks/preparedRequest.ts';
 import { emptySummary, mayNeedOutline, measureSummarize, prepareSummarize } from '../tasks/summarizeTask.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
@@ -118,7 +118,12 @@ export class Requests {
       .filter(({ docId }) => wanted.every((doc) => doc.docId !== docId))
       .slice(0, Math.max(0, MAX_TREES - wanted.length));
     this.#parsing.whenParsed(message, [...wanted, ...others], onReady, (parsed, waiting) => {
-      const known = waiting.aborted ? undefined : asked?.answer(parsed.slice(0, wanted.length), this.facts.of);
+      const isOfCode =
+        chat.facts && asked?.isSummary && !task.anyway && !namesFile(options.messages.at(-1)?.content ?? '');
+      const known = waiting.aborted
+        ? undefined
+        : (asked?.answer(parsed.slice(0, wanted.length), this.facts.of) ??
+          (isOfCode ? this.facts.readSelection(options, asked?.language) : undefined));
       if (known) return this.#answer(message, known, startMs);
       // An aborted request ends as such, not with a refusal.
       const { aborted } = waiting;
@@ -138,13 +143,12 @@ export class Requests {
     if (nothing) return this.#answer(message, nothing, performance.now());
     const startMs = performance.now();
     const isRead = model.text.manifest.chat.facts;
-    const label = range?.label;
-    const needsTree = range === undefined ? isRead || mayNeedOutline(model.layout, document) : isRead && label;
+    const needsTree = isRead || (range === undefined && mayNeedOutline(model.layout, document));
     this.#parsing.whenParsed(message, needsTree ? [document] : [], onReady, ([doc = document], waiting) => {
       const known = isRead && !waiting.aborted ? this.facts.readSummary(doc, range, model.layout) : undefined;
       if (known) return this.#answer(message, known, startMs);
       const prepared = prepareSummarize(model.layout, doc, range, message.sampling, this.facts.outlinesOf);
-      const checked = isRead ? this.facts.checkedSummary(prepared, doc, range, model.layout) : prepared;
+      const checked = isRead ? this.facts.checkedSummary(prepared, doc, model.layout) : prepared;
       this.#begin(message, checked, waiting.priority, model);
       if (waiting.aborted) this.abort(message.requestId, model);
     });
@@ -276,8 +280,7 @@ export class Requests {
       documents: this.#documents,
       needsTree: (document) => facts || mayNeedOutline(model.layout, document),
       readSummary: (document) => (facts ? this.facts.readSummary(document, undefined, model.layout) : undefined),
-      checked: (prepared, document) =>
-        facts ? this.facts.checkedSummary(prepared, document, undefined, model.layout) : prepared,
+      checked: (prepared, document) => (facts ? this.facts.checkedSummary(prepared, document, model.layout) : prepared),
       parse: (document) => this.#syntax.prepare(document),
       outlinesOf: this.facts.outlinesOf,
       emit: this.#emit,

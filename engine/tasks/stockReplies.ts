@@ -56,6 +56,9 @@ export function asksForSummary(message: string, fileQuestion: string): boolean {
   return bareOf(fileQuestion) === bare || SUMMARY.test(bare) || SUMMARY_EN.test(bare);
 }
 
+/** Whether a question is about the file even if a part of it is selected. */
+export const namesFile = (message: string): boolean => /\b(?:file|module|arquivo|módulo)\b/iu.test(message);
+
 const ABOUT = {
   en: /^(?:(?:what|how) can you (?:do|help(?: me)?)|\/?help|who are you|(?:which|what) model (?:are you|is this))$/i,
   pt: /^(?:o que (?:você|tu) (?:pode|consegue|sabe) fazer|quem (?:é você|és tu)|ajuda|que modelo (?:é este|é você|você é))$/i,
@@ -132,7 +135,7 @@ export function unreadReply(
  * The reply of a model that answers about files only, to a short question that neither they nor the model can answer.
  * Undefined for small talk, and for a message of several lines, which may contain the code that it is about.
  * @param docs the model sums up files of the languages that it was trained on
- * @param isSummary whether the question asks what the files, or the selected code, are for
+ * @param isSummary whether the question asks what the files, or the selected code, are for. Of code, it only guesses
  */
 export function refusedReply(
   layout: Layout,
@@ -141,11 +144,10 @@ export function refusedReply(
   isSummary: boolean,
 ): KnownAnswer | undefined {
   const last = bareOf(messages.at(-1)?.content ?? '');
-  const { fileQuestion, selectionQuestion } = layout.text.manifest.summary;
+  const { fileQuestion } = layout.text.manifest.summary;
   const isOfFile = isSummary || asksForSummary(last, fileQuestion);
-  const isOfSelection =
-    bareOf(selectionQuestion) === last || (isSummary && snippets.some(({ startLine }) => startLine !== undefined));
-  if ((isOfFile && docs.every(hasFacts)) || isOfSelection || !leansOnFiles(messages) || THANKS.test(last))
+  const isOfSelection = snippets.some(({ startLine }) => startLine !== undefined) && !namesFile(last);
+  if ((isOfFile && !isOfSelection && docs.every(hasFacts)) || !leansOnFiles(messages) || THANKS.test(last))
     return undefined;
   return tooSmall(layout);
 }

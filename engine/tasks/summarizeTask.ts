@@ -13,7 +13,7 @@ import { SourceDocument } from '../text/syntax/sourceDocument.ts';
 import type { KnownAnswer } from '../facts/ask.ts';
 import { RequestError } from '../protocol/errors.ts';
 import { type ChatOptions, measureAnswer, prepareAnswer } from './chatTask.ts';
-import type { PreparedRequest, Shaped } from './preparedRequest.ts';
+import type { PreparedRequest } from './preparedRequest.ts';
 
 export interface SummarizeRange {
   /** In the host's text. */
@@ -50,16 +50,7 @@ export function prepareSummarize(
   const whole = prepare(options.docs);
   const outlined = whole.notes.length > 0 ? fitting(outlinedDocs(layout, doc, range, outlinesOf), prepare) : undefined;
   // The outline is not the block of the file.
-  const prepared = outlined ? { ...outlined.made, docId: null, blockTokens: 0, notes: [outlined.note] } : whole;
-  if (range === undefined || !layout.text.manifest.chat.facts) return prepared;
-  return { ...prepared, shape: (rawText, finished) => noted(prepared.shape(rawText, finished)) };
-}
-
-/** Adds a note that the model wrote the summary. If there were a comment, it would be shown instead. */
-function noted(shaped: Shaped): Shaped {
-  return shaped.text === '' || shaped.note
-    ? shaped
-    : { ...shaped, note: t('no comment says so: this is a guess by the model') };
+  return outlined ? { ...outlined.made, docId: null, blockTokens: 0, notes: [outlined.note] } : whole;
 }
 
 /** The size of the prompt of `prepareSummarize`. @throws the errors of `prepareSummarize` */

@@ -3,6 +3,18 @@
  * not follow values: a thrown variable is named as it stands there.
  */
 import type { Node, Tree } from 'web-tree-sitter';
+import {
+  CLASSES,
+  classAt,
+  type Definer,
+  FIELDS,
+  FUNCTIONS,
+  fieldsAt,
+  functionAt,
+  lineOf,
+  type Named,
+  set,
+} from './named.ts';
 import { bare, namesOf } from './targets.ts';
 import { present } from './tree.ts';
 
@@ -28,36 +40,12 @@ interface Throw {
   inner: boolean;
 }
 
-export interface Named {
-  kind: 'function' | 'method' | 'class';
-  name: string;
-  owner?: string;
-  /** Inside a function. */
-  local: boolean;
-  /** Of its beginning, from 1. */
-  line: number;
-}
-
 export interface Changes {
   writes: Write[];
   throws: Throw[];
   named: Named[];
 }
 
-const set = (types: string): ReadonlySet<string> => new Set(types.trim().split(/\s+/));
-
-const FUNCTIONS = set(`
-  function_declaration generator_function_declaration function_definition function_expression generator_function
-  arrow_function lambda lambda_expression method_definition method_declaration constructor_declaration
-  compact_constructor_declaration local_function_statement func_literal function_item closure_expression method
-  singleton_method anonymous_function anonymous_function_creation_expression function_statement
-  class_method_definition operator_declaration destructor_declaration
-`);
-const CLASSES = set(`
-  class_declaration abstract_class_declaration class class_definition class_specifier struct_specifier
-  struct_declaration record_declaration interface_declaration enum_declaration trait_declaration trait_item impl_item
-  struct_item enum_item type_spec class_statement
-`);
 /** Nodes that give their name to the function that is their value. */
 const HOLDERS = set(`
   variable_declarator pair public_field_definition field_definition assignment_expression assignment init_declarator
@@ -104,23 +92,15 @@ function fields(field: string, types: string): Record<string, string> {
   return Object.fromEntries(types.split(' ').map((type) => [type, field]));
 }
 
-interface Place {
-  owner?: string | undefined;
-  within?: string | undefined;
-  inner: boolean;
-  /** The name for the function right below. */
-  held?: string | undefined;
-}
-
 /** Everything that the tree writes, throws and names. Walks with a cursor in linear time. */
 export function changesOf(tree: Tree, grammar: string): Changes {
   const found: Changes = { writes: [], throws: [], named: [] };
   const isRuby = grammar === 'ruby';
   const cursor = tree.walk();
-  const places: Place[] = [{ inner: false }];
+  const places: Definer[] = [{ inner: false }];
   try {
     for (;;) {
-      const place = places.at(-1) as Place;
+      const place = places.at(-1) as Definer;
       const type = cursor.nodeType;
       const isVisited = cursor.nodeIsNamed && (isRead(type) || (isRuby && type === 'identifier'));
       const below = isVisited ? visit(cursor.currentNode, place, found) : { ...place, held: undefined };
@@ -138,13 +118,13 @@ export function changesOf(tree: Tree, grammar: string): Changes {
   }
 }
 
-const SETS = [FUNCTIONS, CLASSES, THROWS, MAY_CHANGE, HOLDERS, ARITHMETIC];
+const SETS = [FUNCTIONS, CLASSES, FIELDS, THROWS, MAY_CHANGE, HOLDERS, ARITHMETIC];
 const TABLES = [WRITES, DECLARES, THROWING];
 const isRead = (type: string): boolean =>
   SETS.some((types) => types.has(type)) || TABLES.some((types) => Object.hasOwn(types, type));
 
 /** Reads one node. Returns the place of its children. */
-function visit(node: Node, place: Place, found: Changes): Place {
+function visit(node: Node, place: Definer, found: Changes): Definer {
   const { type } = node;
   const { within = place.owner, inner } = place;
   const at = { line: lineOf(node), ...(within === undefined ? {} : { within }) };
@@ -164,8 +144,9 @@ function visit(node: Node, place: Place, found: Changes): Place {
   for (const { target, how } of targets)
     for (const { name, ...as } of namesOf(target))
       if (name.text !== '') found.writes.push({ name: bare(name.text), how, ...at, line: lineOf(name), ...as });
-  if (FUNCTIONS.has(type)) return functionAt(node, place, found);
-  if (CLASSES.has(type)) return classAt(node, place, found);
+  if (FIELDS.has(type)) found.named.push(...fieldsAt(node, place));
+  if (FUNCTIONS.has(type)) return functionAt(node, place, found.named);
+  if (CLASSES.has(type)) return classAt(node, place, found.named);
   const [held] = HOLDERS.has(type) ? targetOf(node).flatMap(namesOf) : [];
   return { ...place, held: held && bare(held.name.text) };
 }
@@ -183,53 +164,6 @@ const targetOf = (node: Node): Node[] =>
   present([
     node.childForFieldName(WRITES[node.type] ?? DECLARES[node.type] ?? 'key') ?? node.childForFieldName('name'),
   ]);
-
-function functionAt(node: Node, place: Place, found: Changes): Place {
-  const [own, owner = place.owner] = functionName(node) ?? [place.held];
-  if (own === undefined) return { ...place, inner: place.within !== undefined, held: undefined };
-  const name = owner === undefined || place.within !== undefined ? own : `${owner}.${own}`;
-  const isMethod = owner !== undefined && place.within === undefined;
-  found.named.push({
-    kind: isMethod ? 'method' : 'function',
-    name: own,
-    ...(isMethod ? { owner } : {}),
-    local: place.within !== undefined,
-    line: lineOf(node),
-  });
-  return { within: name, inner: false };
-}
-
-/** The name of a function, and of its class if it stands outside the class. */
-function functionName(node: Node): [name: string, owner?: string] | undefined {
-  const name = node.childForFieldName('name');
-  if (name) {
-    const owner = /^\(\s*\w*\s*\*?\s*(\w+)/.exec(node.childForFieldName('receiver')?.text ?? '')?.[1];
-    return owner === undefined ? [bare(name.text)] : [bare(name.text), owner];
-  }
-  let declarator = node.type === 'lambda_expression' ? null : node.childForFieldName('declarator');
-  while (declarator && /^(pointer|reference|function|parenthesized)_declarator$/.test(declarator.type))
-    declarator = declarator.childForFieldName('declarator') ?? declarator.namedChild(declarator.namedChildCount - 1);
-  if (declarator) {
-    const parts = declarator.text.split('::');
-    return parts.length > 1 ? [parts.at(-1) as string, parts.at(-2) as string] : [declarator.text];
-  }
-  const plain = present(node.namedChildren).find(({ type }) => type === 'function_name' || type === 'simple_name');
-  return plain && [plain.text];
-}
-
-function classAt(node: Node, place: Place, found: Changes): Place {
-  const name =
-    node.childForFieldName('name') ??
-    node.childForFieldName('type') ??
-    present(node.namedChildren).find(({ type }) => type === 'simple_name');
-  const hasBody = node.type === 'impl_item' || node.type === 'class_statement' || node.childForFieldName('body');
-  const isGoType =
-    node.type === 'type_spec' && /^(struct|interface)_type$/.test(node.childForFieldName('type')?.type ?? '');
-  if (!name || !(hasBody || isGoType)) return { ...place, held: undefined };
-  const local = place.within !== undefined;
-  if (node.type !== 'impl_item') found.named.push({ kind: 'class', name: name.text, local, line: lineOf(node) });
-  return { ...place, owner: name.text.replace(/<.*$/s, ''), within: undefined, inner: false, held: undefined };
-}
 
 function thrownBy(node: Node): { name?: string } | undefined {
   const { type } = node;
@@ -292,5 +226,3 @@ const hasValue = (node: Node, target: Node): boolean =>
     ({ id, type }) =>
       id !== target.id && node.type === 'variable_declarator' && /expression|literal|^identifier$/.test(type),
   );
-
-const lineOf = (node: Node): number => node.startPosition.row + 1;

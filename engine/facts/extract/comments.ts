@@ -100,11 +100,11 @@ function commentAbove(lines: readonly string[], row: number): string | undefined
 
 /** The first paragraph of the comment of a definition. @param isPartial whether the facts have no comments */
 export function commentOf(
-  { doc, kind, line }: { doc?: Doc | undefined; kind: string; line: number },
+  { doc, kind, at = 0 }: { doc?: Doc | undefined; kind: string; at?: number },
   isPartial: boolean,
   text: string,
 ): string | undefined {
-  if (isPartial) return commentAbove(text.split('\n'), line - 1);
+  if (isPartial) return commentAbove(text.split('\n'), text.slice(0, at).split('\n').length - 1);
   // A comment at the top of a file describes the file, not a value below it.
   return !doc || (doc.from === 0 && kind === 'value') ? undefined : firstParagraph(text.slice(doc.from, doc.to), doc);
 }

@@ -58,6 +58,10 @@ const MEMBERS =
 export const isMemberOf = (member: Definition, { name, at }: Definition): boolean =>
   member.owner === name && (member.ownerAt === undefined || member.ownerAt === at);
 
+/** Functions of a namespace are no methods. It is not their owner. */
+export const isInNamespace = ({ at = 0, owner, functionAt = -1 }: Definition, space: Definition): boolean =>
+  owner === undefined && space.at !== undefined && at > space.at && at < (space.end ?? 0) && functionAt < space.at;
+
 export const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
 
 /** Whether definitions of one name are one function with several signatures. Only the last may have a body. */

@@ -1,6 +1,6 @@
 /**
  * Reads the facts of a TypeScript, JavaScript or Python file from its syntax tree: definitions, imports, exports,
- * calls, fields; of other languages functions, classes and changes. Marks what errors make uncertain. Does not guess.
+ * calls, fields; of other languages functions, classes, calls and changes. Marks what errors make uncertain. Does not guess.
  */
 import type { Tree } from 'web-tree-sitter';
 import type { SourceDocument } from '../../text/syntax/sourceDocument.ts';
@@ -20,7 +20,9 @@ import { Comments } from './comments.ts';
 import { entriesOf } from './entries.ts';
 import { type Definition, definitionsAt, localsAt, type Reading } from './definitions.ts';
 import { type Exports, ExportStatements, type Import, pythonImports, required, scriptImport } from './modules.ts';
-import { type Changes, changesOf, type Named } from './changes.ts';
+import { type Changes, changesOf } from './changes.ts';
+import type { Named } from './named.ts';
+import { callsIn } from './calls.ts';
 import { walk } from './tree.ts';
 
 export interface Facts {
@@ -36,7 +38,7 @@ export interface Facts {
   localNames: Set<string>;
   /** What is assigned and thrown. */
   changes: Changes;
-  /** Only functions, classes and changes are known. */
+  /** Only functions, classes, calls and changes are known. */
   partial: boolean;
   /** Of a data file, such as JSON. Only definitions are known. */
   isData?: true;
@@ -128,7 +130,7 @@ function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
   const isPython = grammar === 'python';
   if (grammar === 'css') return undefined;
   const changes = changesOf(tree, grammar);
-  if (!isPython && !SCRIPT.includes(grammar)) return partialFacts(changes, tree.rootNode.hasError);
+  if (!isPython && !SCRIPT.includes(grammar)) return partialFacts(changes, callsIn(tree), tree.rootNode.hasError);
   const reading: Reading = { text, comments: new Comments(text.split('\n')), returns: new ReturnStatements() };
   const exports = new ExportStatements(text, isPython);
   const facts: Facts = {
@@ -179,30 +181,23 @@ function factsOf(tree: Tree, grammar: string, text: string): Facts | undefined {
 /** The innermost named function or class around a call, with its class. Undefined at the level of the file. */
 export function callerOf(call: Call, { definitions }: Facts): string | undefined {
   const around = definitions
-    .filter(({ kind, parameters }) => kind === 'class' || parameters !== undefined)
+    .filter(({ kind, parameters }) => /^(?:class|function|method)$/.test(kind) || parameters !== undefined)
     .filter(({ at, end }) => at !== undefined && end !== undefined && at <= call.at && call.at < end);
   const [inner] = around.sort((a, b) => (b.at ?? 0) - (a.at ?? 0));
   return inner && (inner.owner === undefined ? inner.name : `${inner.owner}.${inner.name}`);
 }
 
-/** The functions and classes of a tree, and the names that it assigns. */
-function partialFacts(changes: Changes, broken: boolean): Facts {
+/** The functions and classes of a tree, what it calls, and the names that it assigns. */
+function partialFacts(changes: Changes, calls: Call[], broken: boolean): Facts {
   const { named, writes } = changes;
   return {
     ...NO_FACTS,
     definitions: named.map((each) => definitionOf(each, broken)),
+    calls,
     localNames: new Set(writes.map(({ name }) => name)),
     changes,
     broken,
   };
 }
 
-const definitionOf = ({ kind, name, owner, local, line }: Named, broken: boolean): Definition => ({
-  kind,
-  name,
-  ...(owner === undefined ? {} : { owner }),
-  local,
-  line,
-  broken: false,
-  brokenInside: broken,
-});
+const definitionOf = (named: Named, broken: boolean): Definition => ({ ...named, broken: false, brokenInside: broken });

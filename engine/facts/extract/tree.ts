@@ -113,18 +113,24 @@ function below(place: Place, type: string, node: Node | null, visited: boolean, 
   if (!node || !(CLASSES.test(type) || type === 'object'))
     return { ...here, local, thisAt: place.thisAt, ...(owner === undefined ? {} : { owner, ownerAt }) };
   const { parent } = place;
+  const isDefault = CLASSES.test(type) && place.parentType === 'export_statement';
   const named = (
     node.childForFieldName('name') ??
     parent?.childForFieldName('name') ??
     parent?.childForFieldName('left') ??
     parent?.childForFieldName('key')
   )?.text;
-  const name = named?.replace(/\.prototype$/, '');
+  const name = named?.replace(/\.prototype$/, '') ?? (isDefault ? 'default' : undefined);
   // Members of `module.exports = { … }` count as top-level definitions.
   if (name !== undefined && /^(module\.)?exports$/.test(name)) return { ...here, local: false };
   // Members of an object without a name, such as an argument, have no owner.
   if (name === undefined || !/^[\p{L}\w$]+$/u.test(name)) return { ...here, local: true };
-  return { ...here, owner: name, ownerAt: name === named ? node.startIndex : undefined, local: inFunction };
+  return {
+    ...here,
+    owner: name,
+    ownerAt: named === undefined || name === named ? node.startIndex : undefined,
+    local: inFunction,
+  };
 }
 
 export const PATTERNS = /^(object_pattern|array_pattern|pattern_list|tuple_pattern|list_pattern)$/;

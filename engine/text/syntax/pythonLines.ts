@@ -68,7 +68,10 @@ function withoutClosed(open: readonly string[] | undefined, below: string): read
   const end = lines.findIndex((line) => STATEMENT.test(line.trim()));
   const opened: string[] = [];
   const closed: string[] = [];
-  for (const [token] of lines.slice(0, end < 0 ? lines.length : end).join('\n').matchAll(TOKEN)) {
+  for (const [token] of lines
+    .slice(0, end < 0 ? lines.length : end)
+    .join('\n')
+    .matchAll(TOKEN)) {
     const opener = OPENERS[token];
     if (/^[([{]$/.test(token)) opened.push(token);
     else if (opener !== undefined && opened.pop() === undefined) closed.push(opener);

@@ -316,6 +316,6 @@ test('a function with the name of a namespace’s member is one of the file', as
   const text =
     'namespace Geo {\n  export function area(r: number) {\n    return r;\n  }\n}\nfunction area(x: number) {\n  return x;\n}\n';
   expect(await ask('/outline', { 'a.ts': text })).toBe(
-    'Outline of `a.ts`:\n\nFunctions: `area` (line 6).\n\nNamespaces: `Geo` (line 1).',
+    'Outline of `a.ts`:\n\nFunctions: `area` (line 6).\n\nNamespaces:\n\n- `Geo` (line 1): `area` (line 2)',
   );
 });

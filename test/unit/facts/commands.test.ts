@@ -96,11 +96,11 @@ test('other messages that begin with a slash are no commands', () => {
 
 test('what is not read in a language is named, and the text is searched', async () => {
   const files = { 'main.go': 'package main\nfunc run() {}\n' };
-  const none = 'This reads TypeScript, JavaScript, Python, not `main.go`.';
+  const none = 'Kvasir cannot read this from `main.go`.';
   expect(await ask('/outline', files)).toBe('Outline of `main.go`:\n\nFunctions: `run` (line 2).');
   expect(await ask('/where run', files)).toBe('`run` is defined on line 2: `func run() {}`.');
   expect(await ask('/imports', files)).toBe(none);
-  expect(await ask('/signature run', files)).toBe(`${none} \`run\` is defined on line 2: \`func run() {}\`.`);
+  expect(await ask('/signature run', files)).toBe('The signature of `run` is on line 2: `func run()`.');
   expect(await known('/where gone', { 'main.txt': 'run' })).toMatchObject({
     text: '`gone` does not appear in `main.txt`.',
     note: 'from the code of main.txt, not written by the model',

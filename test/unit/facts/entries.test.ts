@@ -130,7 +130,7 @@ describe('answers', () => {
       'Outline of `docs/guide.md`:\n\nHeadings:\n\n- `Guide` (line 1)\n  - `Use` (line 3)',
     );
     expect(await ask('/callers a', SQL)).toBe(
-      'This reads TypeScript, JavaScript, Python, not `db/schema.sql`. `a` is defined on line 2: `CREATE TABLE a (b int);`.',
+      'Kvasir cannot read this from `db/schema.sql`. `a` is defined on line 2: `CREATE TABLE a (b int);`.',
     );
     expect((await known('/outline', SQL))?.note).toBe('from the code of db/schema.sql, not written by the model');
   });

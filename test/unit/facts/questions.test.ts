@@ -346,7 +346,7 @@ test('in other languages functions, their places and their comments are answered
   expect(await ask('What does stop do?', files)).toBe(
     'No comment above `stop` says what it does. `stop` is defined on line 5: `func stop() {}`.',
   );
-  for (const question of ['What does run return?', 'What does this file export?', 'What calls run?'])
+  for (const question of ['What does run return?', 'What does this file export?', 'What does run extend?'])
     expect(await ask(question, files), question).toBeUndefined();
   expect(await ask('Where is `gone` defined?', files)).toBe('`gone` does not appear in `main.go`.');
   // Types and constants are not read, so that there are none cannot be said.

@@ -22,8 +22,7 @@ beforeAll(async () => {
   await syntax.prepare(file);
 });
 
-const summary = (text: string, range?: { start: number; end: number; label?: string }) =>
-  facts.checkedSummary(prepareSummarize(layout, file, range), file, range, layout).shape(text, true);
+const summary = (text: string) => facts.checkedSummary(prepareSummarize(layout, file), file, layout).shape(text, true);
 
 test('the outline replaces a summary that invents, repeats or mistakes names', () => {
   const outline = expect.stringContaining('- `Basket` (line 1): `add` (line 2)');
@@ -37,15 +36,31 @@ test('the outline replaces a summary that invents, repeats or mistakes names', (
   expect(summary(text)).toEqual({ text, stop: true });
 });
 
-test('the declaration replaces that of a function, and a refusal that of a selection', () => {
+test('of a function or a selection, what the code says is told instead of a guess', () => {
   const start = CODE.indexOf('add(');
-  const range = { start, end: start + 20 };
-  expect(summary('Calls `total`.', { ...range, label: 'add' })).toMatchObject({
-    text: 'The signature of `Basket.add` is on line 2: `add(item: string)`.',
-    source: 'files',
-  });
-  expect(summary('Adds an item.', { ...range, label: 'add' }).source).toBeUndefined();
-  expect(summary('Calls `total`.', range).source).toBe('refused');
+  const told = (range: { start: number; end: number; label?: string }) => facts.readSummary(file, range, layout);
+  const add =
+    'No comment above `add` says what it does. `Basket.add` is defined on line 2: `add(item: string) {}`. ' +
+    '`Basket.add` returns nothing (line 2).';
+  const total = '`total` is defined on line 4: `export function total() {}`.';
+  const code = { source: 'files', note: 'from the code of src/shop.ts, not written by the model' };
+  expect(told({ start, end: start + 20, label: 'Basket.add' })).toEqual({ text: add, ...code });
+  expect(told({ start: start - 2, end: start + 20 })).toEqual({ text: add, ...code });
+  const all = told({ start: 0, end: CODE.length });
+  expect(all).toMatchObject({ text: expect.stringContaining(total), ...code });
+  // The method is told with its class.
+  expect(all?.text).toMatch(/^No comment above `Basket` says .*Methods of `Basket`: `add` \(line 2\)/);
+  expect(all?.text).not.toContain('above `add`');
+  expect(told({ start: start + 4, end: start + 10 })?.source).toBe('refused');
+});
+
+test('a question about a selection is answered from its lines', () => {
+  const told = (startLine: number, text: string, path = 'src/shop.ts') =>
+    facts.readSelection({ docs: [file], snippets: [{ path, text, startLine }], messages: [] }, 'en')?.text;
+  expect(told(2, '  add(item: string) {}\n')).toMatch(/^No comment above `add` says what it does\./);
+  expect(told(4, 'export function total() {}')).toMatch(/`total` is defined on line 4/);
+  expect(told(3, '}')).toBeUndefined();
+  expect(told(4, 'export function total() {}', 'src/other.ts')).toBeUndefined();
 });
 
 test.each(['/explain', 'Summarise this file.', 'What is this?'])(
@@ -59,16 +74,3 @@ test.each(['/explain', 'Summarise this file.', 'What is this?'])(
     });
   },
 );
-
-test('an answer from the files does not make later questions ones about code in the conversation', () => {
-  const ask = (source?: 'files') =>
-    prepareChat(layout, {
-      docs: [file],
-      messages: [
-        { role: 'user', content: '/outline' },
-        { role: 'assistant', content: 'Functions:\n- `total`', ...(source ? { source } : {}) },
-        { role: 'user', content: 'Who wrote this file?' },
-      ],
-    }).known?.source;
-  expect([ask('files'), ask()]).toEqual(['refused', undefined]);
-});

@@ -547,9 +547,9 @@ describe('an answer', () => {
       const other = new SourceDocument('s', 'a.sql', 'create table a (b int);\n');
       expect(reply(layout, 'What is this?', { docs: [other] })?.source).toBe('refused');
       const snippets = [{ path: 'src/a.ts', text: 'return 1;', startLine: 3 }];
-      expect(reply(layout, 'What does this code do?', { snippets })).toBeUndefined();
-      expect(reply(layout, 'O que faz este código?', { snippets, isSummary: true })).toBeUndefined();
-      expect(reply(layout, 'Is it fast?', { snippets })?.source).toBe('refused');
+      for (const question of ['What does this code do?', 'O que faz este código?', 'Is it fast?'])
+        expect(reply(layout, question, { snippets, isSummary: true })?.source, question).toBe('refused');
+      expect(reply(layout, 'Summarize this file', { snippets, isSummary: true })).toBeUndefined();
       // A larger model is asked anything.
       for (const question of WANTED) expect(reply(general, question), question).toBeUndefined();
     });
@@ -738,14 +738,8 @@ describe('an answer', () => {
 });
 
 describe('a summary', () => {
-  it('is shown as the model wrote it, with a note that the model wrote it', () => {
+  it('is shown as the model wrote it', () => {
     const file = new SourceDocument('a', 'src/a.ts', 'const a = 1;\nfunction parse() {}\n');
-    const { shape } = prepareSummarize(layout, file, { start: 13, end: 32, label: 'parse' });
-    expect(shape('It parses.', true)).toEqual({
-      text: 'It parses.',
-      stop: true,
-      note: 'no comment says so: this is a guess by the model',
-    });
     expect(prepareSummarize(layout, file).shape('Defines the class `B`.', true)).toEqual({
       text: 'Defines the class `B`.',
       stop: true,

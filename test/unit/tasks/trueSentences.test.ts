@@ -331,7 +331,7 @@ beforeAll(async () => {
 function shown(path: string, text: string): string {
   const document = documents.find(({ docId }) => docId === path) as SourceDocument;
   const prepared = prepareSummarize(layout, document, undefined);
-  return facts.checkedSummary(prepared, document, undefined, layout).shape(text, true).text;
+  return facts.checkedSummary(prepared, document, layout).shape(text, true).text;
 }
 const cases = (all: Record<string, string[]>): [string, string][] =>
   Object.entries(all).flatMap(([path, texts]) => texts.map((text): [string, string] => [path, text]));
