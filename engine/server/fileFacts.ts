@@ -54,12 +54,12 @@ export class FileFacts {
   readSelection({ docs, snippets = [] }: ChatOptions, language: Language | undefined): KnownAnswer | undefined {
     const [selection, ...others] = snippets.filter(({ startLine }) => startLine !== undefined);
     const document = docs.find(({ path }) => selection && path === shortPath(selection.path));
-    if (!selection?.startLine || !document || others.length > 0) return undefined;
+    if (selection?.startLine === undefined || !document || others.length > 0) return undefined;
     const lines = document.lf.split('\n');
     const offsetOf = (numLines: number): number => lines.slice(0, numLines).join('\n').length;
-    const first = selection.startLine - 1;
-    const end = offsetOf(first + selection.text.trimEnd().split('\n').length);
-    return this.#definedIn(document, { start: offsetOf(first), end, label: '' }, language);
+    const { startLine, text } = selection;
+    const end = offsetOf(startLine + text.trimEnd().split('\n').length);
+    return this.#definedIn(document, { start: offsetOf(startLine), end, label: '' }, language);
   }
 
   /** What the code says of the outermost definitions that begin in a range. Of one with a label, only of that. */

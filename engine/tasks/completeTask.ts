@@ -64,7 +64,8 @@ export function prepareComplete(
   const known = place && 'scan' in place ? place : undefined;
   const context = cursorContext(doc, offset, known, options.multiline);
   // A model that copies by itself knows what it copies.
-  if (manifest.completion.copy.share > 0)
+  const copies = manifest.completion.copy.share > 0;
+  if (copies)
     context.fits = remembered(
       fits({
         doc,
@@ -102,11 +103,11 @@ export function prepareComplete(
     docId: doc.docId,
     sampling: samplingFor(asked, { maxTokens, temperature: 0 }, prompt.promptIds.length, layout.contextTokens),
     stopTokenIds: layout.text.completionStopIds,
-    ...(manifest.completion.copy.share > 0
-      ? { prior: priorOf(layout, doc, offset, prompt, options.copySources ?? []) }
-      : {}),
+    ...(copies ? { prior: priorOf(layout, doc, offset, prompt, options.copySources ?? []) } : {}),
     draftSources: () => elsewhere(layout, doc, offset, prompt.numBlockTokens > 0),
     ...(confidence ? { confidence } : {}),
+    // Such a model would invent what an empty file is about.
+    ...(copies && doc.lf.trim() === '' ? { known: { text: '', note: t('the file is empty'), source: 'stock' } } : {}),
     shape: (rawText, finished) => shapeCompletion(context, rawText, finished),
     notes: place && 'note' in place && place.note !== undefined ? [...prompt.notes, place.note] : prompt.notes,
   };

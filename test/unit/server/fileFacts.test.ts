@@ -57,10 +57,11 @@ test('of a function or a selection, what the code says is told instead of a gues
 test('a question about a selection is answered from its lines', () => {
   const told = (startLine: number, text: string, path = 'src/shop.ts') =>
     facts.readSelection({ docs: [file], snippets: [{ path, text, startLine }], messages: [] }, 'en')?.text;
-  expect(told(2, '  add(item: string) {}\n')).toMatch(/^No comment above `add` says what it does\./);
-  expect(told(4, 'export function total() {}')).toMatch(/`total` is defined on line 4/);
-  expect(told(3, '}')).toBeUndefined();
-  expect(told(4, 'export function total() {}', 'src/other.ts')).toBeUndefined();
+  expect(told(1, '  add(item: string) {}\n')).toMatch(/^No comment above `add` says what it does\./);
+  expect(told(3, 'export function total() {}')).toMatch(/`total` is defined on line 4/);
+  expect(told(0, 'export class Basket {')).toMatch(/`Basket` is defined on line 1/);
+  expect(told(2, '}')).toBeUndefined();
+  expect(told(3, 'export function total() {}', 'src/other.ts')).toBeUndefined();
 });
 
 test.each(['/explain', 'Summarise this file.', 'What is this?'])(

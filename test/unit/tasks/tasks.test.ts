@@ -318,6 +318,15 @@ describe('a completion', () => {
   });
 });
 
+it('an empty file is not completed by a model that copies', () => {
+  const known = (of: Layout, text: string) =>
+    prepareComplete(of, new SourceDocument('e', 'src/e.py', text), { offset: 0, multiline: true }).known;
+  for (const text of ['', '\n', '  \r\n'])
+    expect(known(copying, text)).toEqual({ text: '', note: 'the file is empty', source: 'stock' });
+  expect(known(copying, 'import os\n')).toBeUndefined();
+  expect(known(general, '')).toBeUndefined();
+});
+
 describe('an answer', () => {
   it.each([
     ['\n\nIt adds.\n', 'It adds.'],
