@@ -121,12 +121,17 @@ function isStatement(line: string, isCode: (text: string) => boolean): boolean {
   const above = (Object.hasOwn(ABOVE, word) ? ABOVE[word] : '') + (word === 'case' ? ' ' : '');
   const closers = open.map((opener) => CLOSERS[opener]).reverse();
   const isOpen = open.length > 0;
-  const inside = isOpen ? IN_BRACKETS : [''];
+  const [first = '', ...others] = closers;
+  // What is missing may stand in the innermost bracket, or behind it, as in `{(a, b`.
+  const inside = [
+    ...(isOpen ? IN_BRACKETS : ['']).map((inner) => [inner, ...closers].join('')),
+    ...(others.length > 0 ? IN_BRACKETS.slice(1).map((inner) => [first, inner, ...others].join('')) : []),
+  ];
   const [simple, block] = isOpen ? [BEHIND_BRACKETS, BLOCK_BEHIND_BRACKETS] : [AT_END, AT_BLOCK];
   const ends = OPENS.test(line) ? block : simple;
   // A name may be `case`.
   return (word === 'case' ? [above, ''] : [above]).some((start) =>
-    inside.some((inner) => ends.some((end) => isCode(start + line + inner + closers.join('') + end))),
+    inside.some((inner) => ends.some((end) => isCode(start + line + inner + end))),
   );
 }
 

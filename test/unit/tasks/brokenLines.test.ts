@@ -112,6 +112,8 @@ it.each([
   ['def f(x):\n    |\n', 'case.run(x)'],
   ['def f(x):\n    |\n', 'key = lambda a'],
   ['def f(x):\n    |\n', 'a = (b if c'],
+  ['d = {|\n', '(0, 1): 6, (1, 2'],
+  ['d = [|\n', '(a, b) for a, (b, c'],
   ['def f(x):\n    |\n', 'assert x not'],
   ['def f(x):\n    |\n', 'for a, b in zip(x,'],
   ['def f(x):\n    |\n', 'with open(x) as a, open('],
