@@ -5,6 +5,7 @@
 import type { Json } from '../configFields.ts';
 import { invalid, unsupported } from '../modelFolder.ts';
 import type { GgufFields } from './ggufFields.ts';
+import { byteLevel, SPLITTINGS } from './splittings.ts';
 import { mergesOf } from './spmMerges.ts';
 
 const KEY = 'tokenizer.ggml.';
@@ -21,82 +22,6 @@ const CONTROL = 3;
 const USER_DEFINED = 4;
 const UNUSED = 5;
 const BYTE = 6;
-
-/** How a model with byte-level BPE splits text, and what its files leave out. */
-interface Splitting {
-  readonly normalizer: Json | null;
-  readonly steps: readonly Json[];
-  readonly ignoreMerges: boolean;
-  readonly addBos: boolean;
-}
-
-const byteLevel = (splits: boolean): Json => ({
-  type: 'ByteLevel',
-  add_prefix_space: false,
-  trim_offsets: true,
-  use_regex: splits,
-});
-const split = (pattern: string): Json => ({
-  type: 'Split',
-  pattern: { Regex: pattern },
-  behavior: 'Isolated',
-  invert: false,
-});
-/** The pattern of GPT-4's tokenizer, with so many digits in a piece. */
-const gpt4 = (digits: string): Json =>
-  split(
-    `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${digits}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|` +
-      '\\s+(?!\\S)|\\s+',
-  );
-const ONE_DIGIT: Json = { type: 'Digits', individual_digits: true };
-const GPT2_WITH_DIGITS: Splitting = {
-  normalizer: null,
-  steps: [ONE_DIGIT, byteLevel(true)],
-  ignoreMerges: false,
-  addBos: false,
-};
-const LLAMA3: Splitting = {
-  normalizer: null,
-  steps: [gpt4('\\p{N}{1,3}'), byteLevel(false)],
-  ignoreMerges: true,
-  addBos: true,
-};
-
-/** By the name in the file: the tokenizer.json of the models that the name stands for. */
-const SPLITTINGS: ReadonlyMap<string, Splitting> = new Map([
-  [
-    'qwen2',
-    {
-      normalizer: { type: 'NFC' },
-      steps: [gpt4('\\p{N}'), byteLevel(false)],
-      ignoreMerges: false,
-      addBos: false,
-    },
-  ],
-  ['llama-bpe', LLAMA3],
-  ['llama3', LLAMA3],
-  ['llama-v3', LLAMA3],
-  [
-    'deepseek-coder',
-    {
-      normalizer: null,
-      steps: [
-        split('[\\r\\n]'),
-        split('\\s?\\p{L}+'),
-        split('\\s?\\p{P}+'),
-        split('[一-龥ࠀ-一가-퟿]+'),
-        ONE_DIGIT,
-        byteLevel(false),
-      ],
-      ignoreMerges: false,
-      addBos: false,
-    },
-  ],
-  ['dbrx', { normalizer: null, steps: [gpt4('\\p{N}{1,3}'), byteLevel(false)], ignoreMerges: false, addBos: false }],
-  ['starcoder', GPT2_WITH_DIGITS],
-  ['refact', GPT2_WITH_DIGITS],
-  ['smollm', GPT2_WITH_DIGITS],
-]);
 
 export interface GgufTokenizer {
   readonly tokenizer: Json;

@@ -84,6 +84,46 @@ describe.each([
   });
 });
 
+/** Forms of tokenizers with the ids of the reference library (test/fixtures/tokenizer_forms). */
+const forms = readJson<{
+  texts: string[];
+  models: Record<string, { vocab: Record<string, number>; merges: [string, string][] }>;
+  forms: { name: string; tokenizer: { model: string }; ids: number[][] }[];
+}>(FIXTURES, 'tokenizer_forms', 'forms.json');
+
+test.each([
+  ['gpt-4o', 'o200k'],
+  ['tekken', 'tekken'],
+  ['smaug-bpe', 'ignore_merges'],
+  ['dbrx', 'llama3'],
+  ['deepseek-r1-qwen', 'qwen2'],
+  ['seed-coder', 'seed-coder'],
+  ['mellum', 'gpt2'],
+  ['gpt-2', 'gpt2'],
+  ['mellum2', 'starcoder2'],
+])('text is split by the name %s as in a tokenizer.json of the form %s', async (pre, name) => {
+  const form = forms.forms.find((each) => each.name === name)!;
+  const { vocab, merges } = forms.models[form.tokenizer.model]!;
+  const tokens = Object.keys(vocab).sort((a, b) => vocab[a]! - vocab[b]!);
+  const own = await Tokenizer.load(
+    write(pre, [
+      ['tokenizer.ggml.model', TEXT, 'gpt2'],
+      ['tokenizer.ggml.pre', TEXT, pre],
+      ['tokenizer.ggml.tokens', ARRAY, { type: TEXT, list: tokens }],
+      ['tokenizer.ggml.merges', ARRAY, { type: TEXT, list: merges.map((pair) => pair.join(' ')) }],
+    ]),
+  );
+  const original = Tokenizer.fromJson({ ...form.tokenizer, model: forms.models[form.tokenizer.model] });
+  for (const [i, text] of forms.texts.entries()) expect(own.encode(text), text).toEqual(form.ids[i]);
+  for (const text of samples) expect(own.encode(text)).toEqual(original.encode(text));
+  fc.assert(
+    fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (text) => {
+      expect(own.encode(text)).toEqual(original.encode(text));
+    }),
+    { seed: 1, numRuns: 300 },
+  );
+});
+
 test('the template and the ends of an answer come from the metadata', async () => {
   const file = path.join(MODELS, 'gguf-llama', 'gguf-llama-q8_0.gguf');
   const [own, original] = [await ModelText.load(file), await ModelText.load(path.join(MODELS, 'gguf-llama'))];
@@ -168,7 +208,7 @@ describe('is refused by name:', () => {
   const entries = tokenizerEntries(path.join(FIXTURES, 'tokenizers', 'qwen2'), 'qwen2');
   const spm = tokenizerEntries(path.join(FIXTURES, 'tokenizers', 'codellama'), undefined);
   test.each<[string, Entry[], RegExp]>([
-    ['an unknown way to split text', changed(entries, { pre: [TEXT, 'tekken'] }), /tokenizer\.ggml\.pre is "tekken"/],
+    ['an unknown way to split text', changed(entries, { pre: [TEXT, 'falcon3'] }), /tokenizer\.ggml\.pre is "falcon3"/],
     ['no way to split text', changed(entries, { pre: undefined }), /tokenizer\.ggml\.pre is missing/],
     ['another tokenizer', changed(entries, { model: [TEXT, 'bert'] }), /tokenizer\.ggml\.model is "bert"/],
     ['no tokens', changed(entries, { tokens: undefined }), /tokenizer\.ggml\.tokens is missing/],
