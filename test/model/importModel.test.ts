@@ -7,12 +7,15 @@ import {
   mkdirSync,
   readFileSync,
   readdirSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
   truncateSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
+import { createHash } from 'node:crypto';
 import path from 'node:path';
 import fc from 'fast-check';
 import { afterAll, describe, expect, test, vi } from 'vitest';
@@ -51,6 +54,9 @@ afterAll(() => folder.remove());
 let numFolders = 0;
 const fresh = () => path.join(folder.dir, String(numFolders++));
 const GOOD = path.join(FIXTURES, 'bad/_good_base');
+/** Without what the cache keeps beside its entries. */
+const entriesIn = (cacheDir: string) =>
+  readdirSync(cacheDir).filter((name) => name !== 'products.json' && name !== '.contents.json');
 
 async function refusal(modelDir: string, cacheDir = fresh()): Promise<RequestError> {
   try {
@@ -58,7 +64,7 @@ async function refusal(modelDir: string, cacheDir = fresh()): Promise<RequestErr
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     // No incomplete entry remains.
-    expect(existsSync(cacheDir) ? readdirSync(cacheDir).filter((name) => name !== 'products.json') : []).toEqual([]);
+    expect(existsSync(cacheDir) ? entriesIn(cacheDir) : []).toEqual([]);
     return error;
   }
   throw new Error('not refused');
@@ -570,7 +576,67 @@ describe('cache folder', () => {
     );
     expect(new Set([first.key, float.key, small.key, edited.key]).size).toBe(4);
     expect(new Set([first.contentHash, float.contentHash, small.contentHash, edited.contentHash]).size).toBe(1);
-    expect(readdirSync(cacheDir).length).toBe(4);
+    expect(entriesIn(cacheDir).length).toBe(4);
+  });
+
+  test('an entry belongs to the content: of a file that was renamed, and of a copy', async () => {
+    const [cacheDir, home] = [fresh(), fresh()];
+    mkdirSync(home);
+    const [first, renamed, copy] = ['first.gguf', 'renamed.gguf', 'copy.gguf'].map((name) => path.join(home, name));
+    cpSync(path.join(MODELS, 'gguf-qwen2/gguf-qwen2-q8_0.gguf'), first!);
+    const made = await importModel(options(cacheDir, first));
+    renameSync(first!, renamed!);
+    cpSync(renamed!, copy!);
+    utimesSync(copy!, 1, 1);
+    for (const file of [renamed, copy])
+      expect(await importModel(options(cacheDir, file))).toEqual({ ...made, imported: false });
+    // The entry belongs to the copy now, so it stays when another import removes those of deleted models.
+    rmSync(renamed!);
+    const other = await importModel(options(cacheDir));
+    expect(entriesIn(cacheDir).sort()).toEqual([made.key, other.key].sort());
+    rmSync(copy!);
+    await importModel(options(cacheDir));
+    expect(entriesIn(cacheDir)).toEqual([other.key]);
+  });
+
+  test('another content of the same size and time gives another entry', async () => {
+    const cacheDir = fresh();
+    const dir = variant({});
+    const weights = path.join(dir, 'model.safetensors');
+    utimesSync(weights, 1000, 1000);
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
+    const first = await importModel(options(cacheDir, dir));
+    const bytes = readFileSync(weights);
+    bytes[bytes.length - 4]! ^= 1;
+    writeFileSync(weights, bytes);
+    utimesSync(weights, 1000, 1000);
+    const second = await importModel(options(cacheDir, dir));
+    clock.mockRestore();
+    expect([second.imported, second.key === first.key]).toEqual([true, false]);
+    expect(second.contentHash).not.toBe(first.contentHash);
+  });
+
+  test('a file that has not changed is not read again', async () => {
+    const cacheDir = fresh();
+    const dir = variant({});
+    const known = () =>
+      JSON.parse(readFileSync(path.join(cacheDir, '.contents.json'), 'utf8')) as Record<string, string>;
+    const { key } = await importModel(options(cacheDir, dir));
+    // It has just been written, and could be written again without another time.
+    expect(existsSync(path.join(cacheDir, '.contents.json'))).toBe(false);
+    const clock = vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
+    expect((await importModel(options(cacheDir, dir))).key).toBe(key);
+    const [[state, hash] = []] = Object.entries(known());
+    const content = readFileSync(path.join(dir, 'model.safetensors'));
+    expect(hash).toBe(createHash('sha256').update(content).digest('hex'));
+    writeFileSync(path.join(cacheDir, '.contents.json'), JSON.stringify({ [state!]: 'a'.repeat(64) }));
+    expect((await importModel(options(cacheDir, dir))).key).not.toBe(key);
+    for (const text of ['{', 'null', '[1]', JSON.stringify({ [state!]: 7 })]) {
+      writeFileSync(path.join(cacheDir, '.contents.json'), text);
+      expect((await importModel(options(cacheDir, dir))).key).toBe(key);
+      expect(Object.values(known())).toContain(hash);
+    }
+    clock.mockRestore();
   });
 
   test('an entry made by another version of the step graph is not used', () => {
@@ -609,7 +675,7 @@ describe('cache folder', () => {
     const cacheDir = fresh();
     const all = await Promise.all(Array.from({ length: 4 }, () => importModel(options(cacheDir))));
     expect(all.filter((m) => m.imported).length).toBe(1);
-    expect(readdirSync(cacheDir)).toEqual([all[0]!.key]);
+    expect(entriesIn(cacheDir)).toEqual([all[0]!.key]);
   });
 
   test('damaged entries are built again', async () => {
@@ -626,7 +692,7 @@ describe('cache folder', () => {
       const repaired = await Promise.all([importModel(options(cacheDir)), importModel(options(cacheDir))]);
       expect(repaired.some((m) => m.imported)).toBe(true);
       expect(statSync(path.join(dir, 'weights.bin')).size).toBe(size);
-      expect(readdirSync(cacheDir).length).toBe(1);
+      expect(entriesIn(cacheDir).length).toBe(1);
     }
   });
 
@@ -663,7 +729,7 @@ describe('cache folder', () => {
     const tokenizer = readFileSync(path.join(dir, 'tokenizer.json'), 'utf8');
     let numEdits = 0;
     const edit = () => writeFileSync(path.join(dir, 'tokenizer.json'), `${tokenizer}${'\n'.repeat(++numEdits)}`);
-    const keys = () => readdirSync(cacheDir).sort();
+    const keys = () => entriesIn(cacheDir).sort();
     const first = await importModel(options(cacheDir, dir));
     const float = await importModel({ ...options(cacheDir, dir), precision: 'float32' });
     const elsewhere = await importModel(options(cacheDir, variant({ 'generation_config.json': '{}' })));
@@ -699,17 +765,17 @@ describe('cache folder', () => {
       writeFileSync(path.join(dir, 'generation_config.json'), '{}'.padEnd(3 + keys.length));
       keys.push((await importModel(options(cacheDir, dir))).key);
     }
-    expect(readdirSync(cacheDir).sort()).toEqual([...keys].sort());
+    expect(entriesIn(cacheDir).sort()).toEqual([...keys].sort());
     rmSync(deleted, { recursive: true });
     rmSync(path.dirname(away), { recursive: true });
     const last = await importModel(options(cacheDir));
-    expect(readdirSync(cacheDir).sort()).toEqual([keys[1], keys[2], last.key].sort());
+    expect(entriesIn(cacheDir).sort()).toEqual([keys[1], keys[2], last.key].sort());
   });
 
   test('imports for the native kernels and for onnxruntime replace each other once nothing uses them', async () => {
     const cacheDir = fresh();
     const load = (products: 'native' | 'rows' | 'narrow') => importModel({ ...options(cacheDir), products });
-    const keys = () => readdirSync(cacheDir).sort();
+    const keys = () => entriesIn(cacheDir).sort();
     const [rows, narrow] = [await load('rows'), await load('narrow')];
     expect(keys()).toEqual([rows.key, narrow.key].sort());
     writeFileSync(path.join(rows.dir, `used-by-${process.ppid}`), '');
@@ -746,7 +812,7 @@ describe('cache folder', () => {
       message: expect.stringMatching(/is full\. This model needs 5 MB/),
     });
     await expect(cacheEntry(cacheDir, 'k', async () => ({ bytes: 1e18, build: full }))).rejects.toThrow(/is full/);
-    expect(readdirSync(cacheDir)).toEqual([]);
+    expect(entriesIn(cacheDir)).toEqual([]);
   });
 });
 

@@ -111,6 +111,22 @@ export async function removeEntries(
   }
 }
 
+/** Records another value of a complete entry, if that is possible. */
+export async function updateEntry<T>(dir: string, value: T): Promise<void> {
+  const temporary = path.join(dir, `${MANIFEST}.${randomBytes(4).toString('hex')}`);
+  try {
+    const { sizes } = JSON.parse(await readFile(path.join(dir, MANIFEST), 'utf8')) as Manifest<T>;
+    await writeFile(temporary, manifestText({ sizes, value }));
+    await rename(temporary, path.join(dir, MANIFEST));
+  } catch {
+    await rm(temporary, { force: true }).catch(() => {});
+  }
+}
+
+function manifestText<T>(manifest: Manifest<T>): string {
+  return `${JSON.stringify(manifest, null, 1)}\n`;
+}
+
 async function sync(file: string): Promise<void> {
   const handle = await open(file, 'r+');
   try {
@@ -166,7 +182,7 @@ export async function cacheEntry<T>(
       sizes[name] = (await stat(path.join(scratch, name))).size;
     }
     await markUsed(scratch);
-    const text = `${JSON.stringify({ sizes, value } satisfies Manifest<T>, null, 1)}\n`;
+    const text = manifestText({ sizes, value });
     const handle = await open(path.join(scratch, MANIFEST), 'wx');
     try {
       await handle.writeFile(text);

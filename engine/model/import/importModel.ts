@@ -19,7 +19,8 @@ import { keyBiasLayers, largeKeyBiasLayers } from '../load/keyBias.ts';
 import type { ProductForm } from '../load/quantise.ts';
 import { fitsKernels } from '../load/packedWeights.ts';
 import { loadOnnxruntime } from '../runtime/onnxSession.ts';
-import { cacheEntry, removeEntries } from './importCache.ts';
+import { contentsOf } from './fileContent.ts';
+import { cacheEntry, removeEntries, updateEntry } from './importCache.ts';
 import { checkTokenizer, type OpenModel, openModel } from './openModel.ts';
 
 /**
@@ -132,7 +133,7 @@ interface ImportRecord {
   readonly precision: Precision;
   /** Recorded, because machines with other forms may share the folder. */
   readonly products: ProductForm;
-  /** The model folder. A newer entry of the same folder replaces this one. */
+  /** The model folder or file that used it last. A newer entry of the same folder replaces this one. */
   readonly source: string;
 }
 
@@ -170,18 +171,18 @@ async function build(
 }
 
 /**
- * Name of a cache entry. It hashes the graphs that would be built now, with the offsets of the weights, because an
+ * Name of a cache entry. `contents`: of the model's files. It hashes the graphs that would be built now, with the offsets of the weights, because an
  * entry with other graphs would give other tokens. Two untied plans stand for all plans: with all key biases and with
  * none.
  */
 export function entryKey(
-  fingerprint: string,
+  contents: string,
   config: ModelConfig,
   precision: Precision,
   products: ProductForm,
   build = buildStepGraph,
 ): string {
-  const hash = createHash('sha256').update(fingerprint);
+  const hash = createHash('sha256').update(contents);
   for (const biased of [keyBiasLayers(config), []]) {
     const plan = planWeights(config, precision, false, products, biased);
     if (products === 'native') {
@@ -207,7 +208,8 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
     const products =
       (fits ? options.products : undefined) ??
       (await productForm(await loadOnnxruntime(), cacheDir, model.config.vocabSize * model.config.hiddenSize));
-    const key = entryKey(model.fingerprint, model.config, precision, products);
+    const contents = await contentsOf(model.weights.openFiles, cacheDir);
+    const key = entryKey([model.textsHash, ...contents].join(' '), model.config, precision, products);
     const source = await realpath(modelDir);
     const entry = await cacheEntry<ImportRecord>(cacheDir, key, async () => {
       await checkTokenizer(model);
@@ -226,6 +228,8 @@ export async function importModel(options: ImportOptions): Promise<ImportedModel
         }),
       };
     });
+    // A model that was renamed, or a copy of it. The last one that was used counts.
+    if (entry.value.source !== source) await updateEntry(entry.dir, { ...entry.value, source });
     // Also if nothing was imported: another process may have used an entry until now.
     await removeEntries(
       cacheDir,

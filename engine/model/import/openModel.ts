@@ -1,6 +1,5 @@
 /**
- * Opens the files of a model and checks that the engine supports it. Makes the fingerprint by which an import is found
- * again. Reads no tensors.
+ * Opens the files of a model and checks that the engine supports it. Reads no tensors.
  */
 import { createHash } from 'node:crypto';
 import { GgufModel } from '../load/gguf/ggufModel.ts';
@@ -27,8 +26,8 @@ export interface OpenModel {
   readonly name: string;
   readonly config: ModelConfig;
   readonly weights: Weights;
-  /** Hash of the texts of the JSON files and of the fingerprint of the weight files. */
-  readonly fingerprint: string;
+  /** Hash of the texts of the JSON files. */
+  readonly textsHash: string;
   readonly tokenizerText: string;
   readonly files: ModelFiles;
 }
@@ -67,7 +66,6 @@ async function openFiles(modelDir: string, folder: ModelFiles): Promise<OpenMode
         name === 'config.json' ? config.text : name === 'tokenizer.json' ? tokenizerText : await folder.readText(name);
       hash.update(`${name}|${text === null ? 'none' : text.length}|`).update(text ?? '');
     }
-    weights.fingerprint(hash);
     weights.refuseOtherForms();
     // Shapes are checked first, because a comparison of head and embedding needs the shapes of the config.
     const untied = planWeights(parsed, 'int8', false, 'rows').needed;
@@ -84,7 +82,7 @@ async function openFiles(modelDir: string, folder: ModelFiles): Promise<OpenMode
       name: folder.name,
       config: parsed,
       weights,
-      fingerprint: hash.digest('hex'),
+      textsHash: hash.digest('hex'),
       tokenizerText,
       files: folder,
     };

@@ -17,7 +17,6 @@ const COMPILED = /(^|\.)_orig_mod\./g;
 
 interface Shard {
   readonly file: OpenFile;
-  readonly header: Uint8Array;
   readonly tensors: Map<string, TensorInfo>;
 }
 
@@ -31,7 +30,7 @@ async function openShard(folder: ModelFolder, name: string): Promise<Shard | nul
     const prefix = start.subarray(0, 8);
     const header = new Uint8Array(headerLength(prefix, name, file.size));
     await readExactly(file, header, 8);
-    return { file, header, tensors: parseHeader(header, name, file.size) };
+    return { file, tensors: parseHeader(header, name, file.size) };
   } catch (error) {
     await file.handle.close();
     throw error;
@@ -49,7 +48,7 @@ export async function openSafetensors(folder: ModelFolder): Promise<TensorFiles>
     tensors.set(name, { file: shard.file, info: shard.tensors.get(stored)! });
   };
   const opened = (): TensorFiles => ({
-    files: [...shards.values()],
+    files: [...shards.values()].map(({ file }) => file),
     tensors,
     index: shards.size === 1 ? [...shards.keys()][0]! : INDEX,
     config: 'config.json',

@@ -30,8 +30,7 @@ export interface OwnedTensor {
 
 /** Each file stays open. */
 export interface TensorFiles {
-  /** `header`: changes with the tensors of the file. */
-  readonly files: readonly { readonly file: OpenFile; readonly header: Uint8Array }[];
+  readonly files: readonly OpenFile[];
   readonly tensors: ReadonlyMap<string, OwnedTensor>;
   /** For messages: what names the files of the model, and what says which tensors it has. */
   readonly index: string;

@@ -46,7 +46,7 @@ export class Weights {
   }
 
   get files(): string[] {
-    return this.opened.files.map(({ file }) => file.name);
+    return this.opened.files.map(({ name }) => name);
   }
 
   /** The type that holds most of the layers' elements: "Q4_K", "BF16". */
@@ -137,10 +137,8 @@ export class Weights {
     return owned;
   }
 
-  /** Hashes names, sizes, modification times and headers of the files. Does not read the tensors. */
-  fingerprint(hash: Hash): void {
-    for (const { file, header } of this.opened.files)
-      hash.update(`${file.name}|${file.size}|${file.mtimeMs}|${header.length}|`).update(header);
+  get openFiles(): readonly OpenFile[] {
+    return this.opened.files;
   }
 
   /**
@@ -238,7 +236,7 @@ export class Weights {
     this.scratch = new Uint8Array(0);
     this.heads = new Float32Array(0);
     this.matrix?.release();
-    for (const { file } of this.opened.files) {
+    for (const file of this.opened.files) {
       await file.handle.close().catch((error: unknown) => {
         throw error instanceof RequestError ? error : invalid(`${file.name} cannot be closed: ${reasonOf(error)}.`);
       });

@@ -2,7 +2,6 @@
  * Reads the header of a GGUF file (versions 2 and 3, little-endian): metadata, and names, types and places of tensors.
  * Every length is checked against the file before memory is taken. Does not know what keys and tensors mean.
  */
-import { createHash } from 'node:crypto';
 import { type OpenFile, invalid, refuseLfsPointer, unsupported } from '../modelFolder.ts';
 import type { TensorInfo } from '../safetensors.ts';
 import { readExactly } from '../tensorFiles.ts';
@@ -46,8 +45,6 @@ export interface GgufHeader {
   readonly metadata: Metadata;
   /** By their names in the file. */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
-  /** SHA-256 of the header. */
-  readonly digest: Uint8Array;
 }
 
 /** Thrown when the bytes that have been read end inside a value. */
@@ -103,11 +100,7 @@ class HeaderReader {
     const { keys, tensors } = this.#counts;
     for (this.#entry = this.#at; this.#keysRead < keys; this.#keysRead++, this.#entry = this.#at) this.#pair();
     for (; this.#found.size < tensors; this.#entry = this.#at) this.#tensor();
-    return {
-      metadata: this.#metadata,
-      tensors: this.#placed(),
-      digest: createHash('sha256').update(this.#bytes.subarray(0, this.#at)).digest(),
-    };
+    return { metadata: this.#metadata, tensors: this.#placed() };
   }
 
   #invalid(problem: string): Error {

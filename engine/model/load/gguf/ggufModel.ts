@@ -34,7 +34,6 @@ interface Part {
   readonly name: string;
   readonly size: number;
   readonly mtimeMs: number;
-  readonly digest: Uint8Array;
   readonly tensors: GgufHeader['tensors'];
 }
 
@@ -67,8 +66,8 @@ export class GgufModel {
       if (open === null) throw invalid(`${name.slice(0, 200)} is missing, a part of the model: download it.`);
       try {
         const header = await readGgufHeader(open, i === 0 ? LISTS : NO_LISTS);
-        const { tensors, digest } = header;
-        parts.push({ name, size: open.size, mtimeMs: open.mtimeMs, digest, tensors });
+        const { tensors } = header;
+        parts.push({ name, size: open.size, mtimeMs: open.mtimeMs, tensors });
         if (i === 0) metadata = header.metadata;
         for (const name of FACTOR_TENSORS) {
           const factors = tensors.get(name);
@@ -129,16 +128,16 @@ export class GgufModel {
 
   /** Opens the files again. The caller closes them. */
   async openTensors(): Promise<TensorFiles> {
-    const files: { file: OpenFile; header: Uint8Array }[] = [];
+    const files: OpenFile[] = [];
     const tensors = new Map<string, OwnedTensor>();
     const half = this.#headSize / 2;
     // Rows 0, h, 1, h + 1, ...
     const pairs = Array.from({ length: this.#headSize }, (_, r) => (r < half ? 2 * r : 2 * (r - half) + 1));
     try {
-      for (const { name, size, mtimeMs, digest, tensors: stored } of this.#parts) {
+      for (const { name, size, mtimeMs, tensors: stored } of this.#parts) {
         const file = await this.#folder.openFile(name);
         if (file === null) throw invalid(`${name} is not there any more.`);
-        files.push({ file, header: digest });
+        files.push(file);
         if (file.size !== size || file.mtimeMs !== mtimeMs) throw invalid(`${name} changed while it was read.`);
         for (const info of stored.values()) {
           const known = tensorName(name, this.#family, info.name);
@@ -157,7 +156,7 @@ export class GgufModel {
         }
       }
     } catch (error) {
-      for (const { file } of files) await file.handle.close();
+      for (const file of files) await file.handle.close();
       throw error;
     }
     return {
