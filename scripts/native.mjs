@@ -242,11 +242,11 @@ const { values } = parseArgs({
     check: { type: 'boolean' },
     sanitize: { type: 'boolean' },
     emulate: { type: 'boolean' },
-    cases: { type: 'string', default: '2000' },
+    cases: { type: 'string', default: '1000' },
     target: { type: 'string' },
   },
 });
 if (values.target && !TARGETS[values.target]) throw new Error(`--target: ${Object.keys(TARGETS).join(', ')}`);
 if (values.sanitize) sanitize(Number(values.cases));
-else if (values.emulate) emulate(Math.ceil(values.cases / 40));
+else if (values.emulate) emulate(Math.ceil(values.cases / 20));
 else buildAll(values.target ? [values.target] : Object.keys(TARGETS), values.check);

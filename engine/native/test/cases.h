@@ -134,7 +134,9 @@ static Model random_model(void) {
   m.kvHeads = isWide || percent(60) ? 1 : between(2, 3);
   m.headSize = 4 * (isWide ? between(9, 40) : between(1, 8));
   // Wide rows must not lie on the stack.
-  m.ffn = m.hidden < 8 && percent(10) ? between(130000, 150000) : between(1, isLarge ? 500 : 96);
+  const int hasWideRows = m.hidden < 8 && percent(10);
+  if (hasWideRows) m.numLayers = 1;
+  m.ffn = hasWideRows ? between(130000, 150000) : between(1, isLarge ? 500 : 96);
   m.vocab = between(1, isLarge ? 700 : 80);
   m.heads = m.kvHeads * groups;
   m.window = percent(50) ? 0 : percent(60) ? between(1, 24) : between(25, 1200);
@@ -163,6 +165,28 @@ static Model random_model(void) {
   return m;
 }
 
+/** About how many products a run of a case computes. `plain` takes some 15 ns for each with sanitizers. */
+static const double MOST_WORK = 1.5e8;
+
+static double linear_work(const Linear *m) { return (double)m->groups * GROUP * m->width; }
+
+/** Products of the linear layers for a token. */
+static double token_work(const Model *m) {
+  double sum = linear_work(&m->head);
+  for (int l = 0; l < m->numLayers; l++) {
+    const Layer *layer = m->layers + l;
+    sum += linear_work(&layer->qkv) + linear_work(&layer->o) + linear_work(&layer->gate) + linear_work(&layer->up) +
+           linear_work(&layer->down);
+  }
+  return sum;
+}
+
+/** About how many products a text takes whose last token sees `slots` slots. Values are in vectors, with two codes. */
+static double text_work(const Model *m, int numTokens, double slots) {
+  const double perSlot = (double)m->numLayers * m->heads * (m->headSize + 2 * pad(m->headSize, 64));
+  return numTokens * (token_work(m) + perSlot * slots / 2);
+}
+
 /** Sequences that may begin with tokens of an earlier one. */
 typedef struct {
   int numTokens, numSequences;
@@ -175,7 +199,7 @@ typedef struct {
 } Text;
 
 static void random_text(Text *text, const Model *m) {
-  const int half = m->headSize / 2, isLong = m->hidden <= 64 && m->ffn < 200 && percent(1);
+  const int half = m->headSize / 2, isLong = percent(3) && text_work(m, 600, 600) < MOST_WORK;
   int longest = 0;
   text->numTokens = 0;
   text->numSequences = percent(50) ? 1 : between(2, MAX_SEQUENCES);
@@ -184,9 +208,10 @@ static void random_text(Text *text, const Model *m) {
     const int isForked = s > 0 && (isLong || percent(40)), parent = isForked ? below(s) : 0;
     const int most = text->lengths[parent] < MAX_LENGTH - MAX_MORE ? text->lengths[parent] : MAX_LENGTH - MAX_MORE;
     const int fork = isForked ? between(1, most) : 0;
-    const int more = isLong && s == 0                  ? between(1000, 1300)
-                     : percent(8) && m->hidden <= 64 ? between(1, MAX_MORE)
-                                                     : between(1, 10);
+    int more = isLong && s == 0                ? between(1000, 1300)
+               : percent(8) && m->hidden <= 64 ? between(1, MAX_MORE)
+                                               : between(1, 10);
+    while (more > 1 && text_work(m, text->numTokens + more, fork + more) > MOST_WORK) more -= (more + 9) / 10;
     text->parents[s] = parent;
     text->forks[s] = fork;
     text->lengths[s] = fork + more;

@@ -49,8 +49,12 @@ static void place_tokens(World *w, int numSlots) {
 
 static void open_world(World *w, const Case *test, const Kernels *kernels, Threads *threads, int isReference) {
   const Model *m = test->m;
-  const int D = m->headSize, L = percent(25) ? 64 * between(1, 4) : percent(20) ? between(1, 4) : between(1, 256);
-  const int n = test->text.numTokens, places = (n + below(n + 8) + L - 1) / L;
+  const int n = test->text.numTokens, numSlots = n + below(n + 8), longest = test->text.longest;
+  const int D = m->headSize, wanted = percent(25) ? 64 * between(1, 4) : percent(20) ? between(1, 4) : between(1, 256);
+  // A block of few slots takes as long as one of 64.
+  const int blocks = pad(numSlots, wanted) / wanted * pad(wanted, 64) / 64;
+  const int isSlow = text_work(m, n, 64.0 * (blocks < longest ? blocks : longest)) > 3 * MOST_WORK;
+  const int L = isSlow ? 64 * between(1, 4) : wanted, places = pad(numSlots, L) / L;
   const size_t rows = (size_t)places * m->kvHeads * L;
   *w = (World){.test = test, .kernels = kernels, .threads = threads, .isReference = isReference};
   w->space = workspace_open(threads_count(threads));
