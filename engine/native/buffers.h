@@ -167,8 +167,9 @@ static int prepare_memory(Run *run) {
 static int widest(const Model *m, int blocks) {
   int most = 0;
   for (int l = 0; l < m->numLayers; l++) {
-    const Linear *all[] = {&m->layers[l].qkv, &m->layers[l].o, &m->layers[l].up, &m->layers[l].down};
-    for (int i = 0; i < 4; i++) {
+    const Layer *layer = m->layers + l;
+    const Linear *all[] = {&layer->qkv, &layer->o, &layer->up, &layer->down, &layer->router};
+    for (int i = 0; i < 5; i++) {
       const int n = !blocks ? padded(all[i]->width, 64) : all[i]->bits == 4 ? all[i]->width / BLOCK4 : 1;
       if (n > most) most = n;
     }
@@ -183,21 +184,58 @@ static int has_branch(const Model *m) {
   return 0;
 }
 
+/** Outputs of the widest layer that reads the hidden rows in the feed-forward part. */
+static size_t act_stride(const Model *m) {
+  int most = 0;
+  for (int l = 0; l < m->numLayers; l++)
+    if (m->layers[l].up.groups > most) most = m->layers[l].up.groups;
+  return (size_t)most * GROUP;
+}
+
+/** The most slots that `rows` rows take: those of an expert are padded to a multiple of LANES_OF_ROWS. */
+static size_t most_slots(const Model *m, size_t rows) {
+  const size_t pairs = rows * m->numUsed, active = pairs < (size_t)m->numExperts ? pairs : (size_t)m->numExperts;
+  return pairs + (LANES_OF_ROWS - 1) * active;
+}
+
+/** Returns 1 without memory, and for more slots than can be counted. */
+static int prepare_experts(Run *run) {
+  const Model *m = run->model;
+  if (m->numExperts == 0) return 0;
+  const size_t rows = run->numRows, slots = most_slots(m, rows), experts = m->numExperts, pairs = rows * m->numUsed;
+  if (slots > INT32_MAX) return 1;
+  run->routedStride = 2 * padded(m->numExperts, GROUP);
+  run->sharesStride = padded(m->numUsed, 16);
+  void **const fields[] = {(void **)&run->keptRows, (void **)&run->routed, (void **)&run->shares,
+                           (void **)&run->chosen, (void **)&run->slotOf, (void **)&run->expertSlots,
+                           (void **)&run->active, (void **)&run->slots};
+  const size_t sizes[] = {4 * rows * run->hiddenStride, 8 * rows * run->routedStride, 4 * rows * run->sharesStride,
+                          4 * pairs, 4 * pairs, 4 * experts, experts * sizeof(Active), slots * sizeof(Slot)};
+  char *const at = workspace_get(run->space, BUFFER_EXPERTS, carve(0, fields, sizes, 8));
+  run->outputs = workspace_get(run->space, BUFFER_OUTPUTS, 4 * slots * run->hiddenStride);
+  if (!at || !run->outputs) return 1;
+  carve(at, fields, sizes, 8);
+  return 0;
+}
+
 /** Makes all buffers. Returns 1 without memory. */
 static int prepare_run(Run *run) {
   const Model *m = run->model;
-  const size_t rows = run->numRows, coded = padded(run->numRows, MAX_TILE_ROWS);
+  const size_t rows = run->numRows, slots = most_slots(m, rows);
+  // A router has two rows of codes for each row, and an expert a row of codes for each slot.
+  const size_t codeRows = m->numExperts == 0 ? rows : slots > 2 * rows ? slots : 2 * rows;
+  const size_t coded = (codeRows + MAX_TILE_ROWS - 1) / MAX_TILE_ROWS * MAX_TILE_ROWS;
   const int blocks = widest(m, 1);
   run->hiddenStride = padded(m->hidden, 16);
   run->qkvStride = m->layers->qkv.groups * GROUP;
   run->mixedStride = padded(m->heads * m->headSize, 16);
-  run->actStride = m->layers->up.groups * GROUP;
+  run->actStride = act_stride(m);
   run->hidden = workspace_get(run->space, BUFFER_HIDDEN, 4 * rows * run->hiddenStride);
   run->normed = workspace_get(run->space, BUFFER_NORMED, 4 * threads_count(run->threads) * run->hiddenStride);
   if (has_branch(m)) run->branch = workspace_get(run->space, BUFFER_BRANCH, 4 * rows * run->hiddenStride);
   run->qkv = workspace_get(run->space, BUFFER_QKV, 4 * rows * run->qkvStride);
   run->mixed = workspace_get(run->space, BUFFER_MIXED, 4 * rows * run->mixedStride);
-  run->act = workspace_get(run->space, BUFFER_ACT, 4 * rows * run->actStride);
+  run->act = workspace_get(run->space, BUFFER_ACT, 4 * (slots > rows ? slots : rows) * run->actStride);
   run->codes.codes = workspace_get(run->space, BUFFER_CODES, coded * widest(m, 0));
   run->codes.scales = workspace_get(run->space, BUFFER_SCALES, 4 * coded * blocks);
   run->codes.sums = workspace_get(run->space, BUFFER_SUMS, 4 * coded * blocks);
@@ -206,6 +244,7 @@ static int prepare_run(Run *run) {
                            (void **)&run->queries.bias};
   const size_t sizes[] = {queries * wide, 4 * queries, 4 * queries, run->pool->rotations ? 4 * queries * wide : 64};
   char *const coding = workspace_get(run->space, BUFFER_QUERIES, carve(0, fields, sizes, 4));
+  if (prepare_experts(run)) return 1;
   const size_t most = rows * m->kvHeads;
   Item *const items = workspace_get(run->space, BUFFER_ITEMS, (NUM_VIEWS + 1) * most * sizeof(Item));
   const Codes *codes = &run->codes;

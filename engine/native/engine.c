@@ -5,10 +5,10 @@
 
 /** Tensors of a layer and of the model, in the order of nativeRunner.ts. */
 enum { NORM1, NORM1_BIAS, QKV, QKV_SCALES, QKV_BIAS, KEY_BIAS, QK_NORM, Q_NORM, K_NORM, O, O_SCALES, O_BIAS,
-       NORM1_AFTER, NORM2, NORM2_BIAS, GATE, GATE_SCALES, GATE_BIAS, UP, UP_SCALES, UP_BIAS, DOWN, DOWN_SCALES,
+       NORM1_AFTER, NORM2, NORM2_BIAS, ROUTER, ROUTER_SCALES, GATE, GATE_SCALES, GATE_BIAS, UP, UP_SCALES, UP_BIAS, DOWN, DOWN_SCALES,
        DOWN_BIAS, NORM2_AFTER, LAYER_TENSORS };
 enum { EMBEDDING, EMBEDDING_SCALES, NORM, NORM_BIAS, HEAD, HEAD_SCALES, MODEL_TENSORS };
-enum { MAX_LAYERS = 4096 };
+enum { MAX_LAYERS = 4096, MAX_EXPERTS = 4096 };
 
 void engine_release(Engine *engine) {
   if (engine->isClosed) return;
@@ -44,13 +44,37 @@ static const void *tensor(Tensors *t, size_t i, double size, int isOptional) {
   return t->bytes + (size_t)offset;
 }
 
-static Linear linear(Tensors *t, size_t first, int bits, int rows, int width, int hasBias, size_t bias) {
+/** The first of `count` layers of the same size. */
+static Linear linears(Tensors *t, size_t first, int bits, int rows, int width, int count) {
   Linear m = {.bits = bits, .groups = pad(rows, GROUP) / GROUP, .width = pad(width, bits == 8 ? 16 : BLOCK4)};
-  const double outputs = (double)m.groups * GROUP;
+  const double outputs = (double)m.groups * GROUP * count;
   m.weights = tensor(t, first, outputs * m.width * bits / 8, 0);
   m.scales = tensor(t, first + 1, 4 * outputs * (bits == 8 ? 1 : m.width / BLOCK4), 0);
+  return m;
+}
+
+static Linear linear(Tensors *t, size_t first, int bits, int rows, int width, int hasBias, size_t bias) {
+  Linear m = linears(t, first, bits, rows, width, 1);
   if (hasBias) m.bias = tensor(t, bias, 4.0 * rows, 1);
   return m;
+}
+
+static int exists(const Tensors *t, size_t i) { return t->places[2 * i] >= 0; }
+
+/** The feed-forward part of the layer whose tensors begin at `at`, or its experts. */
+static void read_feed_forward(const Model *m, Layer *layer, Tensors *t, size_t at, int bits) {
+  if (!exists(t, at + ROUTER)) {
+    if (exists(t, at + GATE)) layer->gate = linear(t, at + GATE, bits, m->ffn, m->hidden, 1, at + GATE_BIAS);
+    layer->up = linear(t, at + UP, bits, m->ffn, m->hidden, 1, at + UP_BIAS);
+    layer->down = linear(t, at + DOWN, bits, m->hidden, m->ffn, 1, at + DOWN_BIAS);
+    return;
+  }
+  t->isBad |= m->numExperts == 0 || exists(t, at + NORM2_AFTER);
+  if (t->isBad) return;
+  layer->router = linears(t, at + ROUTER, 8, 2 * pad(m->numExperts, GROUP), m->hidden, 1);
+  layer->gate = linears(t, at + GATE, bits, m->expertSize, m->hidden, m->numExperts);
+  layer->up = linears(t, at + UP, bits, m->expertSize, m->hidden, m->numExperts);
+  layer->down = linears(t, at + DOWN, bits, m->hidden, m->expertSize, m->numExperts);
 }
 
 /** The norm of hidden rows, or none. */
@@ -77,10 +101,7 @@ static int read_layers(Engine *engine, Tensors *t, const int32_t *shape) {
     layer->qkNorm = tensor(t, at + QK_NORM, 4.0 * (queries + keys), 1);
     layer->qkv = linear(t, at + QKV, shape[ATTENTION_BITS], queries + 2 * keys, m->hidden, 1, at + QKV_BIAS);
     layer->o = linear(t, at + O, shape[ATTENTION_BITS], m->hidden, queries, 1, at + O_BIAS);
-    if (t->places[2 * (at + GATE)] >= 0)
-      layer->gate = linear(t, at + GATE, shape[FFN_BITS], m->ffn, m->hidden, 1, at + GATE_BIAS);
-    layer->up = linear(t, at + UP, shape[FFN_BITS], m->ffn, m->hidden, 1, at + UP_BIAS);
-    layer->down = linear(t, at + DOWN, shape[FFN_BITS], m->hidden, m->ffn, 1, at + DOWN_BIAS);
+    read_feed_forward(m, layer, t, at, shape[FFN_BITS]);
     const int D = m->headSize, half = D / 2;
     const float *matrix = tensor(t, at + KEY_BIAS, 4.0 * keys * D, 1);
     if (!matrix || t->isBad) continue;
@@ -90,6 +111,13 @@ static int read_layers(Engine *engine, Tensors *t, const int32_t *shape) {
     layer->keyBias = bias;
   }
   return !t->isBad;
+}
+
+/** Whether the numbers of experts are supported, all 0 included. */
+static int are_experts(const int32_t *s) {
+  if (s[EXPERTS] == 0) return s[USED] == 0 && s[EXPERT_SIZE] == 0 && s[IS_NORMED] == 0;
+  return s[EXPERTS] > 0 && s[EXPERTS] <= MAX_EXPERTS && s[USED] > 0 && s[USED] <= s[EXPERTS] && s[EXPERT_SIZE] > 0 &&
+         s[EXPERT_SIZE] <= MAX_SIZE && s[IS_NORMED] >> 1 == 0;
 }
 
 int is_shape(const int32_t *s, size_t length) {
@@ -104,7 +132,7 @@ int is_shape(const int32_t *s, size_t length) {
     if (kind < 0 || kind > HAS_WINDOW + LOCAL_ROPE || kind % HAS_WINDOW > LOCAL_ROPE) return 0;
     if (kind >= HAS_WINDOW && s[WINDOW] == 0) return 0;
   }
-  return s[IS_GELU] >> 1 == 0 && s[HEADS] <= 1024 && s[HEADS] % s[KV_HEADS] == 0 && s[HEAD_SIZE] <= 1024 &&
+  return are_experts(s) && s[IS_GELU] >> 1 == 0 && s[HEADS] <= 1024 && s[HEADS] % s[KV_HEADS] == 0 && s[HEAD_SIZE] <= 1024 &&
          s[HEAD_SIZE] % 4 == 0;
 }
 
@@ -121,15 +149,16 @@ int are_factors(const double *factors, size_t length) {
  */
 static void gather_weights(Engine *engine) {
   Model *m = &engine->model;
-  const int count = 5 * m->numLayers + 1;
+  const int numLinears = 5 * m->numLayers + 1;
   size_t size = 0;
   for (int pass = 0; pass < 2; pass++) {
     size_t at = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < numLinears; i++) {
       Layer *layer = m->layers + i / 5;
       Linear *const all[] = {&layer->qkv, &layer->o, &layer->gate, &layer->up, &layer->down};
-      Linear *linear = i == count - 1 ? &m->head : all[i % 5];
-      const size_t bytes = (size_t)linear->groups * GROUP * linear->width * linear->bits / 8;
+      Linear *linear = i == numLinears - 1 ? &m->head : all[i % 5];
+      const int count = i % 5 > 1 && i < numLinears - 1 && layer->router.weights ? m->numExperts : 1;
+      const size_t bytes = (size_t)linear->groups * GROUP * linear->width * linear->bits / 8 * count;
       if (pass == 1 && bytes > 0) {
         memcpy(engine->weights.data + at, linear->weights, bytes);
         linear->weights = (int8_t *)engine->weights.data + at;
@@ -149,7 +178,8 @@ const char *engine_open(Engine *engine, const int32_t *shape, const double *fact
     return "The list of tensors has another length than the shape needs.";
   *m = (Model){.numLayers = shape[NUM_LAYERS], .hidden = shape[HIDDEN], .heads = shape[HEADS],
                .kvHeads = shape[KV_HEADS], .headSize = shape[HEAD_SIZE], .ffn = shape[FFN], .vocab = shape[VOCAB],
-               .window = shape[WINDOW], .isGelu = shape[IS_GELU], .epsilon = (float)factors[EPSILON],
+               .numExperts = shape[EXPERTS], .numUsed = shape[USED], .expertSize = shape[EXPERT_SIZE],
+               .isNormed = shape[IS_NORMED], .window = shape[WINDOW], .isGelu = shape[IS_GELU], .epsilon = (float)factors[EPSILON],
                .scoreCap = (float)factors[SCORE_CAP], .logitCap = (float)factors[LOGIT_CAP]};
   m->layers = calloc(m->numLayers, sizeof *m->layers);
   engine->keyBiases = calloc((size_t)m->numLayers * m->kvHeads * m->headSize, 4);

@@ -5,11 +5,11 @@
 #include "step.h"
 
 /**
- * Numbers of the shape, in the order of nativeRunner.ts. Behind them comes the kind of each layer: its rope, and
- * HAS_WINDOW.
+ * Numbers of the shape, in the order of nativeRunner.ts: those of experts are 0 if there are none. Behind them comes the
+ * kind of each layer: its rope, and HAS_WINDOW.
  */
 enum { NUM_LAYERS, HIDDEN, HEADS, KV_HEADS, HEAD_SIZE, FFN, VOCAB, ATTENTION_BITS, FFN_BITS, HEAD_BITS, IS_GELU, WINDOW,
-       SHAPE_SIZE };
+       EXPERTS, USED, EXPERT_SIZE, IS_NORMED, SHAPE_SIZE };
 enum { HAS_WINDOW = 4 };
 /** Numbers that are not whole. Caps: 0 for none. */
 enum { EPSILON, SCORE_CAP, LOGIT_CAP, FACTORS_SIZE };

@@ -33,7 +33,7 @@ struct Workspace {
   } buffers[];
 };
 
-enum { SHARED_BUFFERS = 16 };
+enum { SHARED_BUFFERS = 24 };
 
 Workspace *workspace_open(int numThreads) {
   const int count = SHARED_BUFFERS + numThreads;

@@ -65,8 +65,9 @@ ONCE void normalise_part(float *x, const float *weight, int size, float epsilon)
 
 static void code_rows(void *context, int chunk, int thread) {
   Run *run = context;
-  float *const normed = run->normed + thread * run->hiddenStride;
   FOR_CHUNK(row, run->numRows) {
+    float *const normed =
+        run->kept ? run->kept + row * run->hiddenStride : run->normed + thread * run->hiddenStride;
     const float *x = run->input + row * run->inputStride;
     if (run->after) {
       float *h = run->hidden + row * run->hiddenStride;
@@ -77,19 +78,30 @@ static void code_rows(void *context, int chunk, int thread) {
       normalise(x, run->norm, run->inputSize, run->model->epsilon, normed);
       x = normed;
     }
-    code_row(run->linear, x, run->inputSize, &run->codes, row);
+    if (!run->kept) {
+      code_row(run->linear, x, run->inputSize, &run->codes, row);
+      continue;
+    }
+    float *const copy = run->normed + thread * run->hiddenStride;
+    memcpy(copy, x, 4 * run->hiddenStride);
+    code_finely(run->linear, copy, run->inputSize, &run->codes, 2 * row);
   }
 }
 
-/** Codes `size` numbers a row for the layer. */
-static void code(Run *run, const Linear *linear, const float *input, size_t stride, int size) {
+/** Sets what is coded next: `size` numbers a row for the layer. */
+static void take_input(Run *run, const Linear *linear, const float *input, size_t stride, int size) {
   run->linear = linear;
   run->input = input;
   run->inputStride = stride;
   run->inputSize = size;
   run->codes.stride = padded(linear->width, 64);
-  run->codes.together = run->numRows < LANES_OF_ROWS ? 1 : LANES_OF_ROWS;
   run->codes.numBlocks = linear->bits == 4 ? linear->width / BLOCK4 : 1;
+}
+
+/** Codes `size` numbers a row for the layer. If the rows are kept, in two rows. */
+static void code(Run *run, const Linear *linear, const float *input, size_t stride, int size) {
+  take_input(run, linear, input, stride, size);
+  run->codes.together = run->numRows * (run->kept ? 2 : 1) < LANES_OF_ROWS ? 1 : LANES_OF_ROWS;
   each(run, run->numRows, rows_per_chunk(run), code_rows);
 }
 
@@ -140,7 +152,7 @@ static void gate_groups(void *context, int chunk, int thread) {
   const Layer *layer = run->model->layers + run->l;
   const int from = chunk * run->chunkSize, groups = layer->gate.groups;
   const int to = from + run->chunkSize < groups ? from + run->chunkSize : groups;
-  gated_product(layer, run->model->isGelu, from, to, &run->codes, run->numRows, run->act, run->actStride);
+  gated_product(&layer->gate, &layer->up, run->model->isGelu, from, to, &run->codes, run->numRows, run->act, run->actStride);
 }
 
 static void feed_forward(Run *run, const Layer *layer) {

@@ -21,13 +21,19 @@ typedef struct {
 
 ALWAYS int padded(int n, int to) { return (n + to - 1) / to * to; }
 
-/** Codes `n` numbers, a multiple of 16. Four codes follow each other, the next four are `step` bytes behind. */
-ALWAYS void code_part(const float *x, int n, int8_t *codes, int step, float *scale, int32_t *sum) {
+/** The size of the largest of `n` numbers, a multiple of 16. */
+ALWAYS float largest_size(const float *x, int n) {
   v16f most = {};
   for (int i = 0; i < n; i += 16) most = max_f(most, abs_f(load_f(x + i)));
-  const float largest = largest_of(most);
-  // Below this, the inverse is infinite.
-  const float inverse = largest > 1e-30f ? 127 / largest : 0;
+  return largest_of(most);
+}
+
+/** Below the limit, the inverse of a step is infinite. */
+ALWAYS float inverse_step(float largest) { return largest > 1e-30f ? 127 / largest : 0; }
+
+/** Codes `n` numbers, a multiple of 16. Four codes follow each other, the next four are `step` bytes behind. */
+ALWAYS void code_part(const float *x, int n, int8_t *codes, int step, float *scale, int32_t *sum) {
+  const float largest = largest_size(x, n), inverse = inverse_step(largest);
   *scale = largest / 127;
   v16i total = {};
   for (int i = 0; i < n; i += 16, codes += 4 * step) {
@@ -57,6 +63,21 @@ ALWAYS void code_blocks(const Linear *m, const float *x, int n, Codes *out, int 
 static void code_row(const Linear *m, const float *x, int n, Codes *out, int row) {
   if (out->together == 1) code_blocks(m, x, n, out, row, 4);
   else code_blocks(m, x, n, out, row, 4 * LANES_OF_ROWS);
+}
+
+/**
+ * Codes a row of `n` numbers for a router, in two rows: the numbers, and what their codes leave. Overwrites the numbers.
+ */
+ONCE void code_finely(const Linear *m, float *x, int n, Codes *out, int row) {
+  code_row(m, x, n, out, row);
+  const int wide = padded(n, 16);
+  const float inverse = inverse_step(largest_size(x, wide));
+  for (int i = 0; i < wide; i += 16) {
+    const v16f steps = load_f(x + i) * inverse;
+    store_f(x + i, steps - to_f(nearest(steps)));
+  }
+  code_row(m, x, n, out, row + 1);
+  out->scales[row + 1] *= out->scales[row];
 }
 
 /**
@@ -218,11 +239,11 @@ static void product(const Linear *m, int from, int to, const Codes *x, int numRo
 }
 
 /** out[row] = activation(x gate) * (x up). */
-static void gated_product(const Layer *layer, int isGelu, int from, int to, const Codes *x, int numRows, float *out,
-                          size_t stride) {
+static void gated_product(const Linear *gates, const Linear *ups, int isGelu, int from, int to, const Codes *x,
+                          int numRows, float *out, size_t stride) {
   enum { TILES = 2 / TILE_GROUPS };
   float sums[TILES][MAX_TILE_ROWS * TILE_GROUPS * GROUP];
-  const Linear *const linears[] = {&layer->gate, &layer->up};
+  const Linear *const linears[] = {gates, ups};
   for (int group = from; group < to; group++) {
     for (int row = 0; row < numRows;) {
       int done = 0;
@@ -235,10 +256,9 @@ static void gated_product(const Layer *layer, int isGelu, int from, int to, cons
         done = tile(&groups, x, row, numRows, sums[t]);
       }
       for (int r = 0; r < done && row + r < numRows; r++) {
-        const float *gates = sums[0] + r * TILE_GROUPS * GROUP, *ups = gates + GROUP;
-        if (TILES == 2) ups = sums[TILES - 1] + r * GROUP;
-        const v16f gate = with_bias(&layer->gate, group, load_f(gates));
-        const v16f up = with_bias(&layer->up, group, load_f(ups));
+        const float *first = sums[0] + r * TILE_GROUPS * GROUP, *second = first + GROUP;
+        if (TILES == 2) second = sums[TILES - 1] + r * GROUP;
+        const v16f gate = with_bias(gates, group, load_f(first)), up = with_bias(ups, group, load_f(second));
         store_f(out + (row + r) * stride + group * GROUP, activated(gate, isGelu) * up);
       }
       row += done;

@@ -4,7 +4,7 @@
 #include "products.h"
 
 enum { BUFFER_HIDDEN, BUFFER_QKV, BUFFER_MIXED, BUFFER_ACT, BUFFER_CODES, BUFFER_SCALES, BUFFER_SUMS, BUFFER_QUERIES,
-       BUFFER_ITEMS, BUFFER_PARTS, BUFFER_NORMED, BUFFER_BRANCH, BUFFER_THREAD };
+       BUFFER_ITEMS, BUFFER_PARTS, BUFFER_NORMED, BUFFER_BRANCH, BUFFER_EXPERTS, BUFFER_OUTPUTS, BUFFER_THREAD };
 
 /** The attention of all rows in a view, or of those with logits in the last layer. */
 typedef struct {
@@ -13,6 +13,16 @@ typedef struct {
   /** Parts of an item. With one, a thread computes an item at once. */
   int numParts;
 } Plan;
+
+/** An expert that some rows have chosen, and its slots. */
+typedef struct {
+  int expert, firstSlot, numRows;
+} Active;
+
+/** A row of an expert. Row -1: none. `active`: its number. */
+typedef struct {
+  int row, active;
+} Slot;
 
 typedef struct {
   const Model *model;
@@ -50,6 +60,22 @@ typedef struct {
   int adds;
   /** Of the output. */
   enum { AS_IS, ACTIVATED, CAPPED } finish;
+  /** Of layers with experts. `kept`: the normed rows, or null if they are not kept now. */
+  float *kept, *keptRows;
+  /** [2 * numRows][routedStride]: see choose. [numRows][sharesStride]. */
+  float *routed, *shares;
+  size_t routedStride, sharesStride;
+  /** [numRows][numUsed]: numbers of experts, and slots. */
+  int32_t *chosen, *slotOf;
+  /** [numExperts]. */
+  int32_t *expertSlots;
+  Active *active;
+  Slot *slots;
+  int numActive, numSlots;
+  /** [slots][hiddenStride]: what the experts give. */
+  float *outputs;
+  /** Whether the input of a slot is its own, not that of its row. */
+  int takesSlots;
 } Run;
 
 /** Groups of a chunk: several chunks a thread, so that a slow thread does not hold up the others for long. */

@@ -2,7 +2,7 @@
 #include "step.h"
 #include <stdlib.h>
 #include "buffers.h"
-#include "layers.h"
+#include "experts.h"
 
 #define NAME2(a, b) a##b
 #define NAME1(a, b) NAME2(a, b)
@@ -122,6 +122,10 @@ static int run_step(const Model *m, const Pool *pool, const Step *step, Threads 
     if (run.numRows == 0) return 0;
     code(&run, &layer->o, run.mixed, run.mixedStride, m->heads * m->headSize);
     add(&run, &layer->o, &layer->norm1After);
+    if (layer->router.weights) {
+      mix_experts(&run, layer);
+      continue;
+    }
     code_hidden(&run, &layer->up, &layer->norm2);
     feed_forward(&run, layer);
     code(&run, &layer->down, run.act, run.actStride, m->ffn);

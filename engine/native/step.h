@@ -42,12 +42,21 @@ typedef struct {
   int rope;
   /** Whether a row sees only the last Model.window tokens. */
   int hasWindow;
-  /** Without weights of a gate, the activation is that of `up`. */
+  /**
+   * Without weights of a gate, the activation is that of `up`. With those of a router, there are experts: gate, up and
+   * down are those of the first one, and the others follow them.
+   */
   Linear qkv, o, gate, up, down;
+  /** Twice the experts, each padded to whole groups: of the weights, and of what these codes leave. */
+  Linear router;
 } Layer;
 
 typedef struct {
   int numLayers, hidden, heads, kvHeads, headSize, ffn, vocab;
+  /** Experts of a layer, those that compute a row, and their inner size. 0: no layer has experts. */
+  int numExperts, numUsed, expertSize;
+  /** Whether the shares of a row are among its experts, not among all. */
+  int isNormed;
   /** Tokens of the window: the own one and those just before it. 0: no layer has one. */
   int window;
   /** Whether any layer has LOCAL_ROPE. */

@@ -23,21 +23,23 @@ test('a model with a window, with the native kernels and with onnxruntime', asyn
     sliding_window_pattern: 2,
     tie_word_embeddings: true,
   };
-  const result = await kindsBench({ kinds: { tiny }, threads: 1, rounds: 2, contexts: [32, 96], cache });
+  const result = await kindsBench({ kinds: { tiny }, threads: 1, rounds: 2, contexts: [32, 96], chunk: 16, cache });
   expect(
-    result.map(({ shape, context, native, onnxruntime }) => [
+    result.map(({ shape, context, tokens, native, onnxruntime }) => [
       shape,
       context,
+      tokens,
       native.samples.length,
       onnxruntime.samples.length,
     ]),
   ).toEqual([
-    ['tiny', 32, 2, 2],
-    ['tiny', 96, 2, 2],
+    ['tiny', 32, 1, 2, 2],
+    ['tiny', 96, 1, 2, 2],
+    ['tiny', 32, 16, 2, 2],
   ]);
   expect(
     kindsReport(result)
       .split('\n')
       .filter((line) => line.startsWith('| tiny')),
-  ).toHaveLength(2);
+  ).toHaveLength(3);
 });

@@ -1,6 +1,6 @@
 /**
- * Suite `kinds`: one token with the native kernels and with onnxruntime, for models whose layers are of other kinds than
- * those of Qwen2. Shapes are published ones or like them, with seeded random weights. Does not measure prompts.
+ * Suite `kinds`: one token, and a chunk of a prompt, with the native kernels and with onnxruntime, for models whose layers
+ * are of other kinds than those of Qwen2. Shapes are published ones or like them, with seeded random weights.
  */
 import path from 'node:path';
 import { parseConfig } from '../../engine/model/load/hfConfig.ts';
@@ -16,7 +16,10 @@ const ROUNDS = 9;
 
 type Config = Record<string, unknown>;
 
-/** Windows of 512 tokens in five of six layers, as published; and one of 1,024 in all layers. */
+/**
+ * Windows of 512 tokens in five of six layers, as published; one of 1,024 in all layers; and two of the 48 layers of
+ * Qwen3-30B-A3B, with 128 experts of which 8 compute a token.
+ */
 const KINDS: Readonly<Record<string, Config>> = {
   'gemma3-270m': {
     architectures: ['Gemma3ForCausalLM'],
@@ -52,6 +55,25 @@ const KINDS: Readonly<Record<string, Config>> = {
     hidden_act: 'silu',
     tie_word_embeddings: false,
   },
+  'qwen3-moe-layers': {
+    architectures: ['Qwen3MoeForCausalLM'],
+    model_type: 'qwen3_moe',
+    hidden_size: 2048,
+    intermediate_size: 6144,
+    num_hidden_layers: 2,
+    num_attention_heads: 32,
+    num_key_value_heads: 4,
+    head_dim: 128,
+    vocab_size: 32_000,
+    max_position_embeddings: 32_768,
+    num_experts: 128,
+    num_experts_per_tok: 8,
+    moe_intermediate_size: 768,
+    norm_topk_prob: true,
+    rms_norm_eps: 1e-6,
+    hidden_act: 'silu',
+    tie_word_embeddings: false,
+  },
 };
 
 /** The tensors that the engine reads. */
@@ -67,7 +89,9 @@ function tensorsOf(config: Config): TensorShape[] {
 interface KindsResult {
   shape: string;
   context: number;
-  /** Milliseconds of a token. */
+  /** How many tokens a step computes. */
+  tokens: number;
+  /** Milliseconds of a step. */
   native: Figure;
   onnxruntime: Figure;
 }
@@ -77,6 +101,8 @@ interface KindsOptions {
   threads?: number;
   rounds?: number;
   contexts?: readonly number[];
+  /** Tokens of a chunk behind the first context. */
+  chunk?: number;
   cache?: string;
   onProgress?: (line: string) => void;
 }
@@ -86,6 +112,7 @@ export async function kindsBench({
   threads = 0,
   rounds = ROUNDS,
   contexts = [512, 2048],
+  chunk = 128,
   cache = path.resolve('.cache/bench'),
   onProgress = () => {},
 }: KindsOptions = {}): Promise<KindsResult[]> {
@@ -99,13 +126,14 @@ export async function kindsBench({
         const cacheDir = path.join(cache, native ? 'imported' : 'imported-graph');
         const bench = await EngineUnderTest.open({ modelDir, cacheDir, threads, seed: 1, native });
         if ((bench.model.products === 'native') !== native) throw new Error('The native kernels cannot be used here.');
-        const cases = engineCases(bench, { ...WORKLOAD, contexts }).filter(({ group }) => group === 'decode');
+        const workload = { ...WORKLOAD, contexts, chunkContexts: contexts.slice(0, 1), chunks: [chunk] };
+        const cases = engineCases(bench, workload).filter(({ group }) => group === 'decode' || group === 'prefill');
         lanes.push({ bench, cases, samples: cases.map(() => []) });
       }
       const random = seededRandom(1);
       // The first round is a warm-up.
       for (let round = 0; round <= rounds; round++) {
-        for (const [i] of contexts.entries())
+        for (const [i] of lanes[0]!.cases.entries())
           for (const { cases, samples } of random() < 0.5 ? lanes : lanes.toReversed()) {
             const { ms } = await cases[i]!.measure();
             if (round > 0) samples[i]!.push(ms!);
@@ -113,8 +141,10 @@ export async function kindsBench({
         onProgress(`${shape}: round ${round} of ${rounds}`);
       }
       const [native, graph] = lanes.map(({ samples }) => samples.map(figure));
-      for (const [i, context] of contexts.entries())
-        results.push({ shape, context, native: native![i]!, onnxruntime: graph![i]! });
+      for (const [i, { key }] of lanes[0]!.cases.entries()) {
+        const [context, tokens] = [Number(key.context), Number(key.chunk ?? 1)];
+        results.push({ shape, context, tokens, native: native![i]!, onnxruntime: graph![i]! });
+      }
     } finally {
       for (const { bench } of lanes) await bench.dispose();
     }
@@ -123,28 +153,35 @@ export async function kindsBench({
 }
 
 export function kindsReport(results: readonly KindsResult[]): string {
-  const rows = results.map(({ shape, context, native, onnxruntime }) => [
+  const rows = results.map(({ shape, context, tokens, native, onnxruntime }) => [
     shape,
     context,
+    tokens,
     withSpread(native),
     withSpread(onnxruntime),
     `${short(onnxruntime.median / native.median)} (${short(onnxruntime.least / native.least)})`,
   ]);
   return [
-    '## A token with the native kernels and with onnxruntime, int8, random weights',
+    '## A step with the native kernels and with onnxruntime, int8, random weights',
     'Milliseconds: median (least–most); in turns. The ratio is of the medians (of the least).',
-    table(['shape', 'tokens before', 'native', 'onnxruntime', 'ratio'], rows),
+    table(['shape', 'tokens before', 'tokens', 'native', 'onnxruntime', 'ratio'], rows),
   ].join('\n\n');
 }
 
 export async function kindsSuite({
+  only,
   threads,
   rounds,
 }: {
+  only?: string;
   threads?: string;
   rounds?: string;
 }): Promise<{ result: KindsResult[]; report: string }> {
+  const names = only?.split(',') ?? Object.keys(KINDS);
+  const unknown = names.find((name) => !KINDS[name]);
+  if (unknown !== undefined) throw new Error(`--only: ${Object.keys(KINDS).join(', ')}`);
   const result = await kindsBench({
+    kinds: Object.fromEntries(names.map((name) => [name, KINDS[name]!])),
     threads: Number(threads ?? 0),
     rounds: Number(rounds ?? ROUNDS),
     onProgress: (line) => console.error(line),

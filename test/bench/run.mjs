@@ -69,8 +69,8 @@ const suites = {
     run: async (values) => (await import('./headsBench.ts')).headsSuite(values),
   },
   kinds: {
-    what: 'a token of shapes like Gemma 3 and Mistral, with the native kernels and with onnxruntime',
-    options: `${ROUNDS} ${THREADS}`,
+    what: 'a step of shapes like Gemma 3, Mistral and Qwen3-MoE, with the native kernels and with onnxruntime',
+    options: `[--only SHAPE,...] ${ROUNDS} ${THREADS}`,
     run: async (values) => (await import('./kindsBench.ts')).kindsSuite(values),
   },
   eviction: {

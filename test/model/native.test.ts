@@ -29,11 +29,23 @@ afterAll(() => folder.remove());
 const cacheDir = path.join(folder.dir, 'cache');
 const kernels = loadAddon().kernels();
 
-/** Sizes that are no multiples of a vector, and sizes of real models. */
+/** Sizes that are no multiples of a vector, sizes of real models, and experts. */
 const SHAPES = {
   odd: { hidden_size: 72, intermediate_size: 200, num_attention_heads: 6, num_key_value_heads: 2, head_dim: 20 },
   usual: { hidden_size: 128, intermediate_size: 256, num_attention_heads: 4, num_key_value_heads: 1, head_dim: 64 },
   wide: { hidden_size: 256, intermediate_size: 384, num_attention_heads: 2, num_key_value_heads: 2, head_dim: 128 },
+  experts: {
+    model_type: 'qwen3_moe',
+    hidden_size: 136,
+    intermediate_size: 200,
+    num_attention_heads: 4,
+    num_key_value_heads: 2,
+    head_dim: 16,
+    num_experts: 37,
+    num_experts_per_tok: 5,
+    moe_intermediate_size: 72,
+    norm_topk_prob: false,
+  },
 };
 const NUM_TOKENS = 90;
 const next = random(5);
@@ -218,10 +230,14 @@ describe('a window', () => {
 describe('the border to C', () => {
   const open = (): Promise<NativeRunner> => loadNativeRunner(path.join(MODELS, 'gguf-qwen2'), cacheDir, 'int8');
   /** One layer, all of 16, with a rope and without a window. */
-  const SHAPE = Int32Array.of(1, 16, 1, 1, 16, 16, 16, 8, 8, 8, 0, 0, 1);
+  const SHAPE = Int32Array.of(1, 16, 1, 1, 16, 16, 16, 8, 8, 8, 0, 0, 0, 0, 0, 0, 1);
   const FACTORS = Float64Array.of(1e-6, 0, 0);
+  const WEIGHTS = new Uint8Array(65_536);
+  /** Every tensor is there, but those of routers, of head norms, of biases and of norms behind layers. */
+  const TENSORS = Float64Array.from({ length: 2 * (27 + 6) }, (_, i) => (i % 2 === 0 ? 0 : 8192));
+  for (const i of [1, 4, 5, 6, 7, 8, 11, 12, 14, 15, 16, 19, 22, 25, 26, 30]) TENSORS[2 * i] = -1;
   const openAddon = (shape: Int32Array, factors: Float64Array, weights: string | Uint8Array) =>
-    loadAddon().open(weights, 'plain', shape, factors, new Float64Array(2 * (25 + 6)), 1);
+    loadAddon().open(weights, 'plain', shape, factors, new Float64Array(2 * (27 + 6)), 1);
 
   test('a token id that is too large is refused, and the runner goes on', async () => {
     const runner = await open();
@@ -287,24 +303,35 @@ describe('the border to C', () => {
   });
 
   test.each([
-    ['a layer of an unknown kind', SHAPE.with(12, 3), FACTORS],
-    ['a layer with a window, but no window', SHAPE.with(12, 5), FACTORS],
+    ['a layer of an unknown kind', SHAPE.with(16, 3), FACTORS],
+    ['a layer with a window, but no window', SHAPE.with(16, 5), FACTORS],
     ['a negative window', SHAPE.with(11, -1), FACTORS],
+    ['a share of no experts', SHAPE.with(15, 1), FACTORS],
+    ['more experts for a token than there are', Int32Array.of(...SHAPE.slice(0, 12), 4, 5, 16, 0, 1), FACTORS],
+    ['experts of no size', Int32Array.of(...SHAPE.slice(0, 12), 4, 2, 0, 0, 1), FACTORS],
     ['an unknown activation', SHAPE.with(10, 2), FACTORS],
-    ['a layer without a kind', SHAPE.slice(0, 12), FACTORS],
+    ['a layer without a kind', SHAPE.slice(0, 16), FACTORS],
     ['a limit that is no number', SHAPE, FACTORS.with(1, Number.NaN)],
     ['a missing limit', SHAPE, FACTORS.slice(0, 2)],
   ])('%s is refused', (_name, shape, factors) => {
     expect(() => openAddon(shape, factors, new Uint8Array(4096))).toThrow('The shape of the model is not supported.');
   });
 
+  test('a router without experts is refused, and experts of which some are missing', () => {
+    const addon = loadAddon();
+    const tensors = TENSORS.with(2 * 15, 0).with(2 * 16, 0);
+    const open = (experts: number) => () => {
+      const shape = Int32Array.of(...SHAPE.slice(0, 12), experts, experts && 1, experts && 16, 0, 1);
+      addon.close(addon.open(WEIGHTS, 'plain', shape, FACTORS, tensors, 1));
+    };
+    // An expert has 256 bytes in each of three tensors of 8,192.
+    expect(open(32)).not.toThrow();
+    for (const count of [0, 33]) expect(open(count)).toThrow('A tensor is not among the weights or is too short.');
+  });
+
   test('a slot without a position is refused if there is a window, and angles of one rope if there are two', () => {
     const addon = loadAddon();
-    const weights = new Uint8Array(65_536);
-    // Every tensor is there, but those of head norms, biases and norms behind layers.
-    const tensors = Float64Array.from({ length: 2 * (25 + 6) }, (_, i) => (i % 2 === 0 ? 0 : 8192));
-    for (const i of [1, 4, 5, 6, 7, 8, 11, 12, 14, 17, 20, 23, 24, 28]) tensors[2 * i] = -1;
-    const engine = addon.open(weights, 'plain', SHAPE.with(11, 3).with(12, 6), FACTORS, tensors, 1);
+    const engine = addon.open(WEIGHTS, 'plain', SHAPE.with(11, 3).with(16, 6), FACTORS, TENSORS, 1);
     const pool = [new Int8Array(1024), new Int8Array(1024), new Float32Array(64), new Float32Array(64)];
     addon.bind(engine, 64, pool);
     const step = (numAngles: number, numPositions: number) => () =>

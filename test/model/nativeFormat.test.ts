@@ -43,7 +43,7 @@ function modelDirs(): string[] {
     seed: 9,
     keyBias: 8,
   });
-  const families = ['gemma2', 'gemma3', 'olmo2', 'smollm3', 'starcoder2'].map((name) =>
+  const families = ['gemma2', 'gemma3', 'mellum', 'olmo2', 'qwen3-moe', 'smollm3', 'starcoder2'].map((name) =>
     path.join(FIXTURES, 'families', name),
   );
   return [path.join(MODELS, 'qwen2-untied-bf16'), path.join(MODELS, 'qwen3-tied-sharded'), wide, ...families];

@@ -27,7 +27,7 @@ import { checkTokenizer, type OpenModel, openModel } from './openModel.ts';
  * Part of the keys of the native form: a digest of weight files and of what the native kernels compute with them. A test
  * fails when either changes, and gives the new value.
  */
-export const NATIVE_FORMAT = 'c21fbae8d36c7b7a';
+export const NATIVE_FORMAT = '857328db905b1ad9';
 
 /** Description of a model folder. */
 export interface ModelInspection {

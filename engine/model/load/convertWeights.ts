@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import { keyBiasMatrix } from './keyBias.ts';
-import { GROUP, packBlocks4, packRows8 } from './packedWeights.ts';
+import { GROUP, packBlocks4, packRest8, packRows8 } from './packedWeights.ts';
 import { type LinearItem, linearBits, type PlanItem } from './planItems.ts';
 import {
   BLOCK,
@@ -93,6 +93,7 @@ class Conversion {
       case 'float32':
         return this.linearFloat(item);
       case 'packed8':
+      case 'packedFine8':
         return this.linearPacked8(item);
       case 'packed4':
         return this.linearPacked4(item);
@@ -118,15 +119,20 @@ class Conversion {
   }
 
   private async linearPacked8(item: LinearItem): Promise<void> {
-    const { width, weight, scales } = item;
+    const { form, width, weight, scales } = item;
     const [groups, vectors] = weight.dims as [number, number];
     const codes = new Int8Array(weight.length);
     const allScales = new Float32Array(groups * GROUP);
     await this.eachRows(item, (part, row, count, scale) => {
-      const partScales = allScales.subarray(row, row + count);
-      rowScales(part, count, width, partScales);
-      packRows8(part, count, width, partScales, codes, 4 * vectors, row);
-      scale(partScales, 1);
+      const of = (first: number): Float32Array => allScales.subarray(first, first + count);
+      rowScales(part, count, width, of(row));
+      packRows8(part, count, width, of(row), codes, 4 * vectors, row);
+      if (form === 'packedFine8') {
+        const rest = row + (groups / 2) * GROUP;
+        packRest8(part, count, width, of(row), of(rest), codes, 4 * vectors, row, rest);
+        scale(of(rest), 1);
+      }
+      scale(of(row), 1);
     });
     await this.write(codes, weight.offset);
     await this.write(allScales, scales!.offset);

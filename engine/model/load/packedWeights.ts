@@ -9,9 +9,9 @@ import { BLOCK, clamp, numBlocks, ROUND } from './quantise.ts';
 export const GROUP = 16;
 const WIDTH_MULTIPLE = 16;
 
-/** Whether the native kernels can compute a model: they take four numbers of a head at a time, and know no experts. */
-export function fitsKernels({ headSize, experts }: ModelConfig): boolean {
-  return headSize % 4 === 0 && experts === null;
+/** Whether the native kernels can compute a model: they take four numbers of a head at a time. */
+export function fitsKernels({ headSize }: ModelConfig): boolean {
+  return headSize % 4 === 0;
 }
 
 /** Outputs with those that fill the last group. */
@@ -50,6 +50,30 @@ export function packRows8(
     for (let i = 0; i < width; i++)
       out[start + (i >> 2) * 4 * GROUP + (i & 3)] = clamp(rows[source + i]! * inverse + ROUND - ROUND);
   }
+}
+
+/**
+ * Codes what the codes of rows from `firstRow` on leave, in steps of 1 / 254 of theirs, into rows from `firstRest` on.
+ * `rows`: those that packRows8 got; they are overwritten. `restScales`: result.
+ */
+export function packRest8(
+  rows: Float32Array,
+  numRows: number,
+  width: number,
+  scales: Float32Array,
+  restScales: Float32Array,
+  out: Int8Array,
+  paddedWidth: number,
+  firstRow: number,
+  firstRest: number,
+): void {
+  for (let r = 0; r < numRows; r++) {
+    const row = firstRow + r;
+    const start = Math.floor(row / GROUP) * GROUP * paddedWidth + (row % GROUP) * 4;
+    for (let i = 0; i < width; i++) rows[r * width + i]! -= out[start + (i >> 2) * 4 * GROUP + (i & 3)]! * scales[r]!;
+    restScales[r] = scales[r]! / 254;
+  }
+  packRows8(rows, numRows, width, restScales, out, paddedWidth, firstRest);
 }
 
 /**

@@ -15,7 +15,7 @@ import type { Precision } from '../../protocol/tasks.ts';
 export type ProductForm = 'narrow' | 'rows' | 'blocks' | 'native';
 
 /** How the weights of a linear layer are stored (see LinearItem). */
-export type Form = 'blocks4' | 'blocks8' | 'int8' | 'fine8' | 'float32' | 'packed4' | 'packed8';
+export type Form = 'blocks4' | 'blocks8' | 'int8' | 'fine8' | 'float32' | 'packed4' | 'packed8' | 'packedFine8';
 
 export type Forms = Readonly<Record<'feedForward' | 'attention' | 'head' | 'router' | 'experts', Form>>;
 
@@ -25,17 +25,17 @@ export type Forms = Readonly<Record<'feedForward' | 'attention' | 'head' | 'rout
  * head of 4 bits, 0.047 with attention layers of 4 bits, 0.054 with both.
  * The 8-bit layers of int4 and the head of int8 get few rows, so they are in blocks if blocks are faster. The layers of
  * int8 also get whole prompts, which are faster without blocks.
- * Experts always have 8 bits, because the products of blocks need weights that are known when the graph is loaded, not
- * those of the expert whose turn it is. The router decides between experts, so it has twice the bits.
+ * In onnxruntime experts always have 8 bits, because the products of blocks need weights that are known when the graph is
+ * loaded, not those of the expert whose turn it is. The router decides between experts, so it has twice the bits.
  */
 export function formsOf(precision: Precision, products: ProductForm): Forms {
   const float = 'float32';
   if (precision === float) return { feedForward: float, attention: float, head: float, router: float, experts: float };
-  const routed = { router: 'fine8', experts: 'int8' } as const;
   if (products === 'native') {
     const feedForward = precision === 'int4' ? 'packed4' : 'packed8';
-    return { feedForward, attention: 'packed8', head: 'packed8', ...routed };
+    return { feedForward, attention: 'packed8', head: 'packed8', router: 'packedFine8', experts: feedForward };
   }
+  const routed = { router: 'fine8', experts: 'int8' } as const;
   const few = products === 'blocks' ? 'blocks8' : 'int8';
   return precision === 'int4'
     ? { feedForward: 'blocks4', attention: few, head: few, ...routed }

@@ -3,9 +3,15 @@
  * are made from. Maps the names of Hugging Face to those of the weight file. Reads no weights.
  */
 import type { Precision } from '../../protocol/tasks.ts';
-import type { LinearItem, PlanItem, RowSource, StoredTensor, VectorSource } from './planItems.ts';
-import { BLOCK, numBlocks, type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
-import { packedDims4, packedDims8, paddedRows } from './packedWeights.ts';
+import {
+  layoutOf,
+  type LinearItem,
+  type PlanItem,
+  type RowSource,
+  type StoredTensor,
+  type VectorSource,
+} from './planItems.ts';
+import { type Form, type Forms, formsOf, type ProductForm } from './quantise.ts';
 import type { Experts } from './experts.ts';
 import { type ModelConfig, ropeOf } from './hfConfig.ts';
 import { keyBiasLayers } from './keyBias.ts';
@@ -200,30 +206,29 @@ class WeightPlanner {
     if (norms !== 'before') this.#norm(`${to}norm2After`, `${from}post_feedforward_layernorm`);
   }
 
-  /** The router of a layer, and its experts: of each one gate and up in one, and down. */
+  /** The router of a layer, and its experts: of each one gate and up, in the graph in one, and down. */
   #experts(l: number, { count, size }: Experts): void {
     const { hiddenSize, factors } = this.#config;
     const from = `model.layers.${l}.mlp.`;
     this.#linear(`l${l}.router`, hiddenSize, [whole(`${from}gate.weight`, count)], this.#forms.router);
     const each = (of: (expert: string) => RowSource[]): RowSource[][] =>
       Array.from({ length: count }, (_, e) => of(`${from}experts.${e}.`));
-    const gated = each((expert) => ['gate', 'up'].map((part) => whole(`${expert}${part}_proj.weight`, size)));
-    this.#stack(`l${l}.inner`, hiddenSize, gated);
-    const down = (expert: string): RowSource => whole(`${expert}down_proj.weight`, hiddenSize, factors.residual);
-    this.#stack(
-      `l${l}.outer`,
-      size,
-      each((expert) => [down(expert)]),
-    );
+    const isNative = this.#products === 'native' && this.#precision !== 'float32';
+    for (const parts of isNative ? [['gate'], ['up']] : [['gate', 'up']]) {
+      const gated = each((expert) => parts.map((part) => whole(`${expert}${part}_proj.weight`, size)));
+      this.#stack(`l${l}.${isNative ? parts[0] : 'inner'}`, hiddenSize, gated);
+    }
+    const down = each((expert) => [whole(`${expert}down_proj.weight`, hiddenSize, factors.residual)]);
+    this.#stack(`l${l}.${isNative ? 'down' : 'outer'}`, size, down);
   }
 
   /** Layers of the same size in one stored tensor, along a new first axis. */
   #stack(name: string, width: number, all: readonly (readonly RowSource[])[]): void {
     const form = this.#forms.experts;
     const rows = all[0]!.reduce((sum, s) => sum + s.rows, 0);
-    const [type, dims] = form === 'float32' ? ([form, [rows, width]] as const) : (['int8', [width, rows]] as const);
+    const { type, dims, scales: numScales } = layoutOf(form, rows, width);
     const weight = this.#store(name, type, [all.length, ...dims]);
-    const scales = type === 'int8' ? this.#store(`${name}.scales`, 'float32', [all.length, rows]) : null;
+    const scales = numScales > 0 ? this.#store(`${name}.scales`, 'float32', [all.length, numScales]) : null;
     for (const [i, sources] of all.entries()) {
       for (const s of sources) this.#needed.set(s.tensor, [s.rows, width]);
       const part = (stack: StoredTensor): StoredTensor => {
@@ -264,31 +269,9 @@ class WeightPlanner {
   }
 
   #storeLinear(name: string, width: number, rows: number, form: Form): Pick<LinearItem, 'weight' | 'scales'> {
-    const scales = (count: number): StoredTensor => this.#store(`${name}.scales`, 'float32', [count]);
-    switch (form) {
-      case 'blocks4':
-      case 'blocks8': {
-        const blockBytes = form === 'blocks4' ? BLOCK / 2 : BLOCK;
-        const weight = this.#store(name, 'uint8', [rows, numBlocks(width), blockBytes]);
-        return { weight, scales: scales(rows * numBlocks(width)) };
-      }
-      case 'int8': {
-        const weight = this.#store(name, 'int8', [width, rows]);
-        return { weight, scales: scales(rows) };
-      }
-      case 'fine8': {
-        const weight = this.#store(name, 'int8', [width, 2 * rows]);
-        return { weight, scales: scales(2 * rows) };
-      }
-      case 'float32':
-        return { weight: this.#store(name, 'float32', [rows, width]), scales: null };
-      case 'packed8':
-        return { weight: this.#store(name, 'int8', packedDims8(rows, width)), scales: scales(paddedRows(rows)) };
-      case 'packed4': {
-        const weight = this.#store(name, 'uint8', packedDims4(rows, width));
-        return { weight, scales: scales(paddedRows(rows) * numBlocks(width)) };
-      }
-    }
+    const { type, dims, scales } = layoutOf(form, rows, width);
+    const weight = this.#store(name, type, dims);
+    return { weight, scales: scales > 0 ? this.#store(`${name}.scales`, 'float32', [scales]) : null };
   }
 
   #vector(name: string, sources: readonly VectorSource[], dims?: readonly number[]): void {

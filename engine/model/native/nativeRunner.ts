@@ -8,20 +8,25 @@ import path from 'node:path';
 import type { BatchSpan, ReceivedAttention, Runner } from '../batch.ts';
 import type { KvRows } from '../../kv/kvRows.ts';
 import type { KvPool } from '../../kv/pool.ts';
+import type { Precision } from '../../protocol/tasks.ts';
 import { reasonOf, RequestError } from '../../protocol/errors.ts';
 import { type ImportedModel, WEIGHT_FILE } from '../load/importedModel.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
 import { usesRotations } from '../load/keyBias.ts';
 import { GROUP } from '../load/packedWeights.ts';
+import { formsOf } from '../load/quantise.ts';
 import { planWeights, type WeightPlan } from '../load/weightPlan.ts';
 import { PoolRotations } from '../runtime/poolRotations.ts';
 import { RopeTable, shiftKeys } from '../runtime/rope.ts';
 import { type Addon, loadAddon, type NativeEngine } from './addon.ts';
 
-/** Tensors of a layer, in the order of engine.c. Many layers have only some of them. */
+/**
+ * Tensors of a layer, in the order of engine.c. Many layers have only some of them. In a layer with a router, gate, up
+ * and down are those of all experts.
+ */
 const LAYER_TENSORS =
   'norm1 norm1Bias qkv qkv.scales qkvBias keyBias qkNorm qNorm kNorm o o.scales oBias norm1After norm2 norm2Bias ' +
-  'gate gate.scales gateBias up up.scales upBias down down.scales downBias norm2After';
+  'router router.scales gate gate.scales gateBias up up.scales upBias down down.scales downBias norm2After';
 const MODEL_TENSORS = 'embedding embedding.scales norm normBias head head.scales';
 
 /** Offsets and lengths of all tensors in the weight file; -1 for one that the model does not have. */
@@ -49,13 +54,16 @@ function kindOf({ rope, sliding }: ModelConfig, l: number): number {
 }
 
 /** The numbers of the shape, in the order of engine.h. */
-function shapeOf(config: ModelConfig, { linears }: WeightPlan): Int32Array {
+function shapeOf(config: ModelConfig, precision: Precision): Int32Array {
   const { numLayers, hiddenSize, numHeads, kvHeads, headSize, ffnSize, vocabSize, gate, isGpt, sliding } = config;
-  const bits = ['l0.qkv', 'l0.up', 'head'].map((name) => (linears.get(name)!.form === 'packed4' ? 4 : 8));
+  const forms = formsOf(precision, 'native');
+  const bits = [forms.attention, forms.feedForward, forms.head].map((form) => (form === 'packed4' ? 4 : 8));
   const kinds = Array.from({ length: numLayers }, (_, l) => kindOf(config, l));
   const isGelu = gate === 'gelu' || isGpt ? 1 : 0;
   const sizes = [numLayers, hiddenSize, numHeads, kvHeads, headSize, ffnSize, vocabSize];
-  return Int32Array.of(...sizes, ...bits, isGelu, sliding?.tokens ?? 0, ...kinds);
+  const { count, used, size, isNormed } = config.experts ?? { count: 0, used: 0, size: 0, isNormed: false };
+  const experts = [count, used, size, isNormed ? 1 : 0];
+  return Int32Array.of(...sizes, ...bits, isGelu, sliding?.tokens ?? 0, ...experts, ...kinds);
 }
 
 interface NativeOptions {
@@ -117,7 +125,7 @@ export class NativeRunner implements Runner {
     this.#engine = addon.open(
       options.weights,
       options.kernels,
-      shapeOf(config, plan),
+      shapeOf(config, precision),
       Float64Array.of(rmsEps, softcaps.scores ?? 0, softcaps.logits ?? 0),
       tensorPlaces(plan, numLayers),
       options.threads,

@@ -77,16 +77,24 @@ static void fill4(uint8_t *weights, const Linear *m, int rows, int width, int mo
     }
 }
 
-static Linear random_linear(int bits, int rows, int width, int hasBias, int most) {
+/** The first of `count` layers of the same size. */
+static Linear random_linears(int bits, int rows, int width, int most, int count) {
   Linear m = {.bits = bits, .groups = pad(rows, GROUP) / GROUP, .width = pad(width, bits == 8 ? 16 : BLOCK4)};
-  const int blocks = bits == 8 ? 1 : m.width / BLOCK4, outputs = m.groups * GROUP;
-  void *weights = take((size_t)outputs * m.width * bits / 8);
-  if (bits == 8) fill8(weights, &m, rows, width, most);
-  else fill4(weights, &m, rows, width, most);
-  const float size = power_of_two(between(-11, -6)) * (bits == 8 ? 1 : 16);
-  m.weights = weights;
-  m.scales = random_floats(outputs * blocks, outputs * blocks, size / 2, size);
-  if (hasBias) m.bias = random_floats(rows, outputs, power_of_two(between(-6, 1)), 0);
+  const int outputs = m.groups * GROUP, numScales = outputs * (bits == 8 ? 1 : m.width / BLOCK4) * count;
+  const size_t size = (size_t)outputs * m.width * bits / 8;
+  char *weights = take(size * count);
+  for (int i = 0; i < count; i++)
+    if (bits == 8) fill8((int8_t *)weights + i * size, &m, rows, width, most);
+    else fill4((uint8_t *)weights + i * size, &m, rows, width, most);
+  const float scale = power_of_two(between(-11, -6)) * (bits == 8 ? 1 : 16);
+  m.weights = (int8_t *)weights;
+  m.scales = random_floats(numScales, numScales, scale / 2, scale);
+  return m;
+}
+
+static Linear random_linear(int bits, int rows, int width, int hasBias, int most) {
+  Linear m = random_linears(bits, rows, width, most, 1);
+  if (hasBias) m.bias = random_floats(rows, m.groups * GROUP, power_of_two(between(-6, 1)), 0);
   return m;
 }
 
@@ -110,7 +118,6 @@ static void random_layer(Layer *layer, const Model *m, const Style *style) {
   layer->norm1 = random_norm(hidden, style->normsBefore, style->hasMean);
   layer->norm2 = random_norm(hidden, style->normsBefore, style->hasMean);
   layer->norm1After = random_norm(hidden, style->normsAfter, style->hasMean);
-  layer->norm2After = random_norm(hidden, style->normsAfter, style->hasMean);
   layer->qkNorm = style->headNorms ? random_floats(queries + keys, queries + keys, 1, 1) : 0;
   layer->qNorm = style->wholeNorms ? random_floats(queries, queries, 1, 1) : 0;
   layer->kNorm = style->wholeNorms ? random_floats(keys, keys, 1, 1) : 0;
@@ -119,6 +126,15 @@ static void random_layer(Layer *layer, const Model *m, const Style *style) {
   layer->keyBias = percent(35) ? random_floats(keys, keys, power_of_two(between(-3, 5)), 0) : 0;
   layer->qkv = random_linear(style->attentionBits, queries + 2 * keys, hidden, hasBias, most);
   layer->o = random_linear(style->attentionBits, hidden, queries, hasBias, 127);
+  if (m->numExperts > 0 && percent(70)) {
+    // A router of zeros gives all experts the same share.
+    layer->router = random_linears(8, 2 * pad(m->numExperts, GROUP), hidden, percent(15) ? 0 : 127, 1);
+    layer->gate = random_linears(style->ffnBits, m->expertSize, hidden, 127, m->numExperts);
+    layer->up = random_linears(style->ffnBits, m->expertSize, hidden, 127, m->numExperts);
+    layer->down = random_linears(style->ffnBits, hidden, m->expertSize, 127, m->numExperts);
+    return;
+  }
+  layer->norm2After = random_norm(hidden, style->normsAfter, style->hasMean);
   if (style->hasGate) layer->gate = random_linear(style->ffnBits, m->ffn, hidden, hasBias, 127);
   layer->up = random_linear(style->ffnBits, m->ffn, hidden, hasBias, 127);
   layer->down = random_linear(style->ffnBits, hidden, m->ffn, hasBias, 127);
@@ -137,6 +153,12 @@ static Model random_model(void) {
   const int hasWideRows = m.hidden < 8 && percent(10);
   if (hasWideRows) m.numLayers = 1;
   m.ffn = hasWideRows ? between(130000, 150000) : between(1, isLarge ? 500 : 96);
+  m.numExperts = hasWideRows || percent(65) ? 0 : between(1, percent(25) ? 70 : 20);
+  if (m.numExperts > 0) {
+    m.numUsed = between(1, percent(80) && m.numExperts > 4 ? 4 : m.numExperts);
+    m.expertSize = between(1, isLarge ? 200 : 50);
+    m.isNormed = percent(50);
+  }
   m.vocab = between(1, isLarge ? 700 : 80);
   m.heads = m.kvHeads * groups;
   m.window = percent(50) ? 0 : percent(60) ? between(1, 24) : between(25, 1200);
@@ -175,8 +197,9 @@ static double token_work(const Model *m) {
   double sum = linear_work(&m->head);
   for (int l = 0; l < m->numLayers; l++) {
     const Layer *layer = m->layers + l;
-    sum += linear_work(&layer->qkv) + linear_work(&layer->o) + linear_work(&layer->gate) + linear_work(&layer->up) +
-           linear_work(&layer->down);
+    const double feedForward = linear_work(&layer->gate) + linear_work(&layer->up) + linear_work(&layer->down);
+    sum += linear_work(&layer->qkv) + linear_work(&layer->o);
+    sum += layer->router.weights ? 2 * linear_work(&layer->router) + m->numUsed * feedForward : feedForward;
   }
   return sum;
 }

@@ -5,7 +5,7 @@
 #include "fakeHost.h"
 #include "../step.h"
 
-enum { HIDDEN = 16, HEAD_SIZE = 16, FFN = 16, VOCAB = 16, SLOTS = 64, LAYER_TENSORS = 25, MODEL_TENSORS = 6, SHAPE_SIZE = 13 };
+enum { HIDDEN = 16, HEAD_SIZE = 16, FFN = 16, VOCAB = 16, SLOTS = 64, LAYER_TENSORS = 27, MODEL_TENSORS = 6, SHAPE_SIZE = 17 };
 
 napi_value napi_register_module_v1(napi_env, napi_value);
 
@@ -47,15 +47,15 @@ static void *numbers(napi_value array, size_t count, const int32_t *values) {
 }
 
 static napi_value open_model(napi_value weights) {
-  const int32_t shape[] = {1, HIDDEN, 1, 1, HEAD_SIZE, FFN, VOCAB, 8, 8, 8, 0, 4, 1 + 4};
+  const int32_t shape[] = {1, HIDDEN, 1, 1, HEAD_SIZE, FFN, VOCAB, 8, 8, 8, 0, 4, 0, 0, 0, 0, 1 + 4};
   const napi_value shapes = array(napi_int32_array, SHAPE_SIZE);
   const napi_value places = array(napi_float64_array, 2 * (LAYER_TENSORS + MODEL_TENSORS));
   numbers(shapes, SHAPE_SIZE, shape);
   const napi_value factors = array(napi_float64_array, 3);
   ((double *)factors->data)[0] = 1e-6;
   for (int i = 0; i < LAYER_TENSORS + MODEL_TENSORS; i++) ((double *)places->data)[2 * i + 1] = 1024;
-  // No norms of heads or behind layers, and no bias.
-  const int without[] = {1, 4, 5, 6, 7, 8, 11, 12, 14, 17, 20, 23, 24, LAYER_TENSORS + 3};
+  // No norms of heads or behind layers, no bias and no router.
+  const int without[] = {1, 4, 5, 6, 7, 8, 11, 12, 14, 15, 16, 19, 22, 25, 26, LAYER_TENSORS + 3};
   for (size_t i = 0; i < sizeof without / sizeof *without; i++) ((double *)places->data)[2 * without[i]] = -1;
   const napi_value kernels = new_value(TEXT);
   kernels->text = "plain";

@@ -112,6 +112,8 @@ export interface RandomModel {
   seed: number;
   /** Spread of the key biases. Default: 0.1. */
   keyBias?: number;
+  /** Attention adds nothing to the hidden rows. */
+  withoutAttention?: boolean;
   /** Number of weight files. Default: 1. */
   shards?: number;
 }
@@ -119,7 +121,7 @@ export interface RandomModel {
 /** @returns the tensors as the files hold them. Tensors in 8 bits have the values that their codes represent. */
 export function writeRandomModel(
   dir: string,
-  { config, dtype, int8, seed, keyBias = 0.1, shards = 1 }: RandomModel,
+  { config, dtype, int8, seed, keyBias = 0.1, withoutAttention = false, shards = 1 }: RandomModel,
 ): Map<string, Tensor> {
   const next = random(seed);
   const gauss = () => Math.sqrt(-2 * Math.log(1 - next())) * Math.cos(2 * Math.PI * next());
@@ -145,7 +147,8 @@ export function writeRandomModel(
   for (let l = 0; l < config.num_hidden_layers; l++) {
     const at = `model.layers.${l}`;
     const linear = (name: string, rows: number, width: number, withBias: boolean, spread = 0.1) => {
-      add(`${at}.${name}.weight`, [rows, width], 1.3 / Math.sqrt(width), 0, int8);
+      const isZero = withoutAttention && name === 'self_attn.o_proj';
+      add(`${at}.${name}.weight`, [rows, width], isZero ? 0 : 1.3 / Math.sqrt(width), 0, int8);
       if (withBias) add(`${at}.${name}.bias`, [rows], spread);
     };
     add(`${at}.input_layernorm.weight`, [hidden], 0.2, 1);

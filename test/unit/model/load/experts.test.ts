@@ -2,7 +2,6 @@
 import { expect, test } from 'vitest';
 import { asPlanned } from '../../../../engine/model/load/familyTensors.ts';
 import { parseConfig } from '../../../../engine/model/load/hfConfig.ts';
-import { fitsKernels } from '../../../../engine/model/load/packedWeights.ts';
 import type { OwnedTensor } from '../../../../engine/model/load/tensorFiles.ts';
 import { planWeights } from '../../../../engine/model/load/weightPlan.ts';
 
@@ -63,15 +62,26 @@ test.each<[string, object]>([
   expect(() => parseConfig({ ...base, ...few, ...change })).toThrow(reason);
 });
 
-test('all experts count as parameters and take memory, and the native kernels do not compute them', () => {
+test('all experts count as parameters and take memory', () => {
   const config = parseConfig({ ...base, ...few });
-  expect(fitsKernels(config)).toBe(false);
-  expect(fitsKernels(parseConfig({ ...base, model_type: 'qwen3' }))).toBe(true);
   const more = parseConfig({ ...base, ...few, num_experts: 10 });
   const expert = 4 * (3 * 64 * 16 + 64);
   const plan = (of: typeof config, precision: 'int8' | 'float32') => planWeights(of, precision, false, 'rows');
   expect(plan(more, 'int8').parameters - plan(config, 'int8').parameters).toBe(4 * expert);
   expect(plan(more, 'float32').bytes - plan(config, 'float32').bytes).toBeGreaterThanOrEqual(4 * 4 * expert - 4096 * 8);
+});
+
+test('experts have 4 bits in int4 for the native kernels only, and the router never', () => {
+  const config = parseConfig({ ...base, ...few });
+  const bytesOf = (products: 'rows' | 'native', precision: 'int8' | 'int4') => {
+    const { stored } = planWeights(config, precision, false, products);
+    return (name: string) => stored.get(`l0.${name}`)?.length;
+  };
+  // 6 experts of 16 numbers, in groups of 16 outputs and blocks of 128 inputs.
+  expect(['gate', 'up', 'down'].map(bytesOf('native', 'int8'))).toEqual([6, 6, 6].map((n) => n * 16 * 64));
+  expect(['gate', 'up', 'down'].map(bytesOf('native', 'int4'))).toEqual([16, 16, 64].map((n) => (6 * n * 128) / 2));
+  expect(['inner', 'outer'].map(bytesOf('rows', 'int4'))).toEqual([2, 1].map((n) => n * 6 * 16 * 64));
+  expect([bytesOf('native', 'int4')('router'), bytesOf('rows', 'int4')('router')]).toEqual([2 * 16 * 64, 2 * 6 * 64]);
 });
 
 test('experts in one tensor are found like those in tensors of their own, and another number of them is not', () => {

@@ -1,6 +1,6 @@
 /** The weight layout of the native kernels: every code and scale is where engine/native/step.h says. */
 import { expect, test } from 'vitest';
-import { GROUP, packBlocks4, packRows8 } from '../../../../engine/model/load/packedWeights.ts';
+import { GROUP, packBlocks4, packRest8, packRows8 } from '../../../../engine/model/load/packedWeights.ts';
 import { BLOCK, numBlocks, quantiseBlocks4, rowScales } from '../../../../engine/model/load/quantise.ts';
 import { seededRandom } from '../../../support/engine/workload.ts';
 
@@ -27,6 +27,23 @@ test('8 bits: code times scale is the weight, and the padding is zero', () => {
       used += Math.abs(code);
     }
   expect(codes.reduce((sum, code) => sum + Math.abs(code), 0)).toBe(used);
+});
+
+test('what 8 bits leave is coded in its own rows, and both give the weight within a step of 1 / 254', () => {
+  const padded = Math.ceil(WIDTH / 16) * 16;
+  const [scales, rest] = [new Float32Array(ROWS), new Float32Array(ROWS)];
+  rowScales(weights, ROWS, WIDTH, scales);
+  const firstRest = groups * GROUP;
+  const codes = new Int8Array(2 * firstRest * padded);
+  packRows8(weights, ROWS, WIDTH, scales, codes, padded, 0);
+  packRest8(weights.slice(), ROWS, WIDTH, scales, rest, codes, padded, 0, firstRest);
+  const codeAt = (row: number, i: number): number =>
+    codes[Math.floor(row / GROUP) * GROUP * padded + Math.floor(i / 4) * 4 * GROUP + (row % GROUP) * 4 + (i % 4)]!;
+  for (let row = 0; row < ROWS; row++)
+    for (let i = 0; i < WIDTH; i++) {
+      const value = codeAt(row, i) * scales[row]! + codeAt(firstRest + row, i) * rest[row]!;
+      expect(Math.abs(value - weights[row * WIDTH + i]!)).toBeLessThanOrEqual((0.51 * scales[row]!) / 254);
+    }
 });
 
 test('4 bits: the same codes and scales as in blocks, in the order of the kernels', () => {
