@@ -3,7 +3,7 @@ import { statSync } from 'node:fs';
 import path from 'node:path';
 import { thisMachine } from '../download/hubCache.ts';
 import { findModels } from '../find/findModels.ts';
-import { described } from '../find/folders.ts';
+import { described } from '../find/modelFolders.ts';
 import type { Found, FoundModel, Source } from '../find/found.ts';
 import { Look } from '../find/look.ts';
 import { faultText, sourceText } from '../find/texts.ts';

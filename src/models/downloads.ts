@@ -8,7 +8,7 @@ import { Hub, type Listing } from '../../engine/download/hub.ts';
 import { CachedRepository, hubFolder, thisMachine } from '../../engine/download/hubCache.ts';
 import { FIRST_MODEL, KNOWN_MODELS, type KnownModel } from '../../engine/download/knownModels.ts';
 import { DownloadError, describeProblem } from '../../engine/download/problem.ts';
-import { inRepository } from '../../engine/find/hub.ts';
+import { inRepository } from '../../engine/find/hubModels.ts';
 import { folderName } from '../../engine/find/names.ts';
 import type { EngineHost } from '../client/engineHost.ts';
 import { withoutLinks } from '../client/failure.ts';

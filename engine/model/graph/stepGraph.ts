@@ -7,7 +7,7 @@ import type { ModelConfig } from '../load/hfConfig.ts';
 import { paddedProducts } from '../load/quantise.ts';
 import type { WeightPlan } from '../load/weightPlan.ts';
 import { FloatAttention, Int8Attention, type LayerAttention } from './attention.ts';
-import { mixExperts } from './experts.ts';
+import { mixExperts } from './expertLayer.ts';
 import { FEEDS, FETCHES, QUERIES, RECEIVED } from './feeds.ts';
 import { GraphOps, MS, type Rows } from './graphOps.ts';
 import { DataType, OnnxWriter } from './onnxWriter.ts';

@@ -6,7 +6,7 @@ import { t } from '@vscode/l10n';
 import type { Language, Tree } from 'web-tree-sitter';
 import type { SourceDocument } from './sourceDocument.ts';
 import { cursorSyntax, countBracket, eachToken, insideText, type OpenBracket } from './syntaxCursor.ts';
-import { lineEnds, lineJudge } from './errors.ts';
+import { lineEnds, lineJudge } from './lineErrors.ts';
 import { beginsTag } from './tags.ts';
 import { Grammars, grammarFor, MAX_PARSED_TEXT, SyntaxTrees } from './syntaxTrees.ts';
 

@@ -20,7 +20,7 @@ import { bytesHere, download, type Progress } from '../../../engine/download/dow
 import { Hub, type Listing } from '../../../engine/download/hub.ts';
 import { CachedRepository } from '../../../engine/download/hubCache.ts';
 import { DownloadError, type Problem } from '../../../engine/download/problem.ts';
-import { inHub } from '../../../engine/find/hub.ts';
+import { inHub } from '../../../engine/find/hubModels.ts';
 import { Look } from '../../../engine/find/look.ts';
 import { FakeHub, unlike } from '../../support/hub/fakeHub.ts';
 

@@ -1,7 +1,7 @@
 /** Patterns over whole files take linear time: with quadratic time each of these texts would take half a minute. */
 import { expect, it } from 'vitest';
 import { placesOf } from '../../../../engine/text/copy/copiedLines.ts';
-import { lineJudge } from '../../../../engine/text/syntax/errors.ts';
+import { lineJudge } from '../../../../engine/text/syntax/lineErrors.ts';
 import { isWrongImport } from '../../../../engine/text/syntax/importedModules.ts';
 
 const SIZE = 300_000;

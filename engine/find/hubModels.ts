@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { repositoryFolder } from '../download/hubCache.ts';
 import type { FoundModel } from './found.ts';
-import { described, ggufFiles, modelsBelow } from './folders.ts';
+import { described, ggufFiles, modelsBelow } from './modelFolders.ts';
 import { Look, lookAt, shortText } from './look.ts';
 import { repositoryId } from './names.ts';
 
