@@ -1,6 +1,7 @@
 /** The command `kvasir chat`: answers one question, or holds a conversation on the terminal. */
 import { createInterface } from 'node:readline/promises';
 import { RequestError } from '../protocol/errors.ts';
+import { namedSymbol, parseSlash, slashQuestion } from '../protocol/slash.ts';
 import type { ChatMessage } from '../protocol/tasks.ts';
 import { type CommandLine, samplingOf, text, texts } from './options.ts';
 import { UsageError } from './usageError.ts';
@@ -21,10 +22,17 @@ export async function chat(line: CommandLine): Promise<number> {
     let running: string | null = null;
     let numTurns = 0;
     let refused: string | undefined;
+    const inWords = (written: string): string => {
+      const command = parseSlash(written);
+      const symbol = command && namedSymbol(command.rest);
+      return command
+        ? slashQuestion(command, { selection: false, ...(symbol ? { symbol } : {}) }, model.canEdit)
+        : written;
+    };
     const turn = async (written: string) => {
       const found = ANYWAY.exec(written);
       const insisted = found ? (found[1] ?? '') : undefined;
-      const content = insisted === '' ? refused : (insisted ?? written);
+      const content = insisted === '' ? refused : inWords(insisted ?? written);
       if (content === undefined) throw new RequestError('badRequest', '/anyway: no question was refused');
       messages.push({ role: 'user', content });
       running = `chat-${++numTurns}`;

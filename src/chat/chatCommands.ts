@@ -9,7 +9,7 @@ import { fileRef, selectionRef } from './contextRefs.ts';
 import { kindOf } from './fileFinder.ts';
 import type { SavedConversation } from './conversation.ts';
 import { titleOf, toMarkdown } from './exportChat.ts';
-import type { SlashName } from './slash.ts';
+import type { SlashName } from '../../engine/protocol/slash.ts';
 import { symbolAt } from './chatSymbols.ts';
 import { withoutLinks } from '../client/failure.ts';
 

@@ -16,7 +16,7 @@ import { type Ask, Conversation, type ConversationChange, type SavedConversation
 import { ConversationStore } from './conversationStore.ts';
 import { type Measured, TokenMeter } from './meter.ts';
 import { QuestionTasks } from './questionTask.ts';
-import { parseSlash } from './slash.ts';
+import { parseSlash } from '../../engine/protocol/slash.ts';
 
 /** When a complete answer is asked for again, a different one is wanted. */
 const OTHER_ANSWER = { temperature: 0.8, topP: 0.95 };

@@ -18,7 +18,7 @@ import {
   parseSlash,
   type SlashCommand,
   slashQuestion,
-} from './slash.ts';
+} from '../../engine/protocol/slash.ts';
 import { symbolAt, symbolsOf } from './chatSymbols.ts';
 
 export interface QuestionTasksOptions {

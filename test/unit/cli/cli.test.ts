@@ -638,6 +638,9 @@ describe('the program', () => {
     expect((await chat('/anyway Is this code fast?')).stdout).toMatch(
       /\nnote: written by the model, so it may be wrong\n/,
     );
+    // Slash commands stand for the same questions as in the editor.
+    expect((await chat('/explain area')).stdout).toMatch(/^No comment above `area` says what it does\./);
+    expect((await chat('/tests area')).stdout).toMatch(/ is too small for this/);
     const { stdout, stderr } = spawnSync(
       process.execPath,
       [cli.file, 'chat', '--file', file, '--max-tokens', '2', '--cache-dir', temporary, '--model', 'model'],

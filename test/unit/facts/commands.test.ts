@@ -4,7 +4,7 @@ import { factsAsked } from '../../../engine/facts/ask.ts';
 import { FACT_COMMANDS } from '../../../engine/facts/questions.ts';
 import { SourceDocument } from '../../../engine/text/syntax/sourceDocument.ts';
 import { MAX_TREES } from '../../../engine/text/syntax/syntaxTrees.ts';
-import { isFactCommand } from '../../../src/chat/slash.ts';
+import { isFactCommand } from '../../../engine/protocol/slash.ts';
 import { ask, known, loadGrammars } from './askFacts.ts';
 
 beforeAll(loadGrammars, 60_000);

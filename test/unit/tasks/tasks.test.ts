@@ -7,7 +7,7 @@ import { Documents } from '../../../engine/server/documents.ts';
 import type { EngineMessage } from '../../../engine/protocol/messages.ts';
 import type { SamplingParams } from '../../../engine/protocol/tasks.ts';
 import { RequestOutput } from '../../../engine/server/requestOutput.ts';
-import { isFactCommand, parseSlash } from '../../../src/chat/slash.ts';
+import { isFactCommand, parseSlash } from '../../../engine/protocol/slash.ts';
 import { measureChat, prepareChat, shapeAnswer } from '../../../engine/tasks/chatTask.ts';
 import { prepareComplete } from '../../../engine/tasks/completeTask.ts';
 import { type PreparedRequest, prepareRaw } from '../../../engine/tasks/preparedRequest.ts';

@@ -1,7 +1,7 @@
 /** The chat's pure parts: slash commands, titles and export, matching names, and the parts of a question. */
 import { describe, expect, test, vi } from 'vitest';
 import { titleOf, toMarkdown } from '../../../../src/chat/exportChat.ts';
-import { namedSymbol, parseSlash, slashQuestion } from '../../../../src/chat/slash.ts';
+import { namedSymbol, parseSlash, slashQuestion } from '../../../../engine/protocol/slash.ts';
 import { inlineParts, questionParts } from '../../../../src/webview/questionText.ts';
 
 vi.mock('../../../../src/vscode.ts', () => ({ SymbolKind: {} }));
