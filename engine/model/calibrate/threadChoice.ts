@@ -11,7 +11,7 @@ import { OnnxWriter } from '../graph/onnxWriter.ts';
 import type { ModelConfig } from '../load/hfConfig.ts';
 import { type ImportedModel, kvShape } from '../load/importedModel.ts';
 import { NativeRunner } from '../native/nativeRunner.ts';
-import { syntheticModel } from '../native/syntheticModel.ts';
+import { PLAIN_CONFIG, syntheticModel } from '../native/syntheticModel.ts';
 import { loadOnnxruntime, type OnnxRuntime, openSession, type Tensor } from '../runtime/onnxSession.ts';
 import { OnnxRunner, type RunnerOptions } from '../runtime/runner.ts';
 import { slotRange } from './measurement.ts';
@@ -58,34 +58,13 @@ export function bestOf(speeds: ReadonlyMap<number, Speed>): number {
 
 /** The model that the native kernels run, with weights of about the same size. */
 const NATIVE_CONFIG: ModelConfig = {
-  architecture: 'qwen2',
+  ...PLAIN_CONFIG,
   numLayers: 4,
   hiddenSize: INNER,
   ffnSize: 3 * INNER,
   numHeads: 16,
   kvHeads: 4,
-  headSize: 64,
   vocabSize: 64,
-  contextTokens: 512,
-  rmsEps: 1e-6,
-  rope: { type: 'default', theta: 10_000 },
-  tied: true,
-  qkvBias: false,
-  outputBias: false,
-  ffnBias: false,
-  isText: false,
-  isGpt: false,
-  experts: null,
-  gate: 'silu',
-  normOffset: 0,
-  norms: 'before',
-  qkNorm: null,
-  sliding: null,
-  softcaps: { scores: null, logits: null },
-  factors: { embedding: 1, scores: 1 / Math.sqrt(64), residual: 1, logits: 1 },
-  quantisation: null,
-  eosIds: [],
-  bosId: null,
 };
 /** Tokens before the measured ones. */
 const NATIVE_CONTEXT = 128;

@@ -9,40 +9,20 @@ import type { ModelConfig } from '../load/hfConfig.ts';
 import { kvShape } from '../load/importedModel.ts';
 import { loadAddon } from './addon.ts';
 import { NativeRunner } from './nativeRunner.ts';
-import { syntheticModel } from './syntheticModel.ts';
+import { PLAIN_CONFIG, syntheticModel } from './syntheticModel.ts';
 
 /** What `digestOf` gives with any kernels on any processor. A change of the arithmetic changes it. */
 export const SELF_TEST_DIGEST = 'ae67d9fe04a59fcda743a66d48f87d965bbcf9822e35db17decd43547b264b97';
 /** No size is a multiple of a vector, except the usual size of a head. */
 const CONFIG: ModelConfig = {
-  architecture: 'qwen2',
+  ...PLAIN_CONFIG,
   numLayers: 2,
   hiddenSize: 72,
   ffnSize: 136,
   numHeads: 2,
   kvHeads: 1,
-  headSize: 64,
   vocabSize: 77,
-  contextTokens: 512,
-  rmsEps: 1e-6,
-  rope: { type: 'default', theta: 10_000 },
-  tied: true,
   qkvBias: true,
-  outputBias: false,
-  ffnBias: false,
-  isText: false,
-  isGpt: false,
-  experts: null,
-  gate: 'silu',
-  normOffset: 0,
-  norms: 'before',
-  qkNorm: null,
-  sliding: null,
-  softcaps: { scores: null, logits: null },
-  factors: { embedding: 1, scores: 1 / Math.sqrt(64), residual: 1, logits: 1 },
-  quantisation: null,
-  eosIds: [],
-  bosId: null,
 };
 /** One model for each kind of layer, and the layers with a large key bias. */
 const MODELS: readonly (readonly [ModelConfig, readonly number[]])[] = [

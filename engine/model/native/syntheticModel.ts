@@ -10,6 +10,33 @@ export interface SyntheticModel {
   readonly weights: Uint8Array;
 }
 
+type Sizes = 'numLayers' | 'hiddenSize' | 'ffnSize' | 'numHeads' | 'kvHeads' | 'vocabSize';
+/** Layers as those of Qwen2 without biases, of any size. */
+export const PLAIN_CONFIG: Omit<ModelConfig, Sizes> = {
+  architecture: 'qwen2',
+  headSize: 64,
+  contextTokens: 512,
+  rmsEps: 1e-6,
+  rope: { type: 'default', theta: 10_000 },
+  tied: true,
+  qkvBias: false,
+  outputBias: false,
+  ffnBias: false,
+  isText: false,
+  isGpt: false,
+  experts: null,
+  gate: 'silu',
+  normOffset: 0,
+  norms: 'before',
+  qkNorm: null,
+  sliding: null,
+  softcaps: { scores: null, logits: null },
+  factors: { embedding: 1, scores: 1 / Math.sqrt(64), residual: 1, logits: 1 },
+  quantisation: null,
+  eosIds: [],
+  bosId: null,
+};
+
 /** Numbers that are drawn for a tensor. A larger tensor repeats them. */
 const MAX_DRAWN = 65_537;
 
