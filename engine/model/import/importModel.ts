@@ -171,9 +171,9 @@ async function build(
 }
 
 /**
- * Name of a cache entry. `contents`: of the model's files. It hashes the graphs that would be built now, with the offsets of the weights, because an
- * entry with other graphs would give other tokens. Two untied plans stand for all plans: with all key biases and with
- * none.
+ * Name of a cache entry. `contents`: of the model's files. It hashes the graphs that would be built now, with the
+ * offsets of the weights, because an entry with other graphs would give other tokens. Two untied plans stand for all
+ * plans: with all key biases and with none.
  */
 export function entryKey(
   contents: string,
