@@ -5,7 +5,17 @@
 import { t } from '@vscode/l10n';
 import { balancedLength } from './balance.ts';
 import { cutLines, type LinesContext, repeats } from './completionLines.ts';
-import { anglesIn, closersOf, closingOf, endOfOwnClosers, leftOpen, quotesIn, runIn, unclosedIn } from './nesting.ts';
+import {
+  anglesIn,
+  closersOf,
+  closingOf,
+  endBefore,
+  heldBefore,
+  leftOpen,
+  quotesIn,
+  runIn,
+  unclosedIn,
+} from './nesting.ts';
 import type { Shaped } from './preparedRequest.ts';
 import { repeatedEnd, runaway } from './repetition.ts';
 
@@ -207,20 +217,10 @@ function cutOverlap(context: CursorContext, cut: Cut): Cut {
     const trimmed = text.slice(0, cut.ended ? text.length : cut.shown).trimEnd();
     return cut.ended ? { ...cut, text: trimmed } : { ...cut, shown: trimmed.length };
   }
-  // All text after `shown` may still be cut as repetition. So the overlap is that of the shown text. overlapStart never
+  // All text after `shown` may still be cut as repetition. So the overlap is that of the shown text. heldBefore never
   // moves back when its text grows.
-  if (!cut.ended) return { ...cut, shown: overlapStart(cut.text.slice(0, cut.shown), rest) };
-  return {
-    ...cut,
-    text: cut.text.slice(0, Math.max(overlapStart(cut.text, rest), endOfOwnClosers(cut.text), cut.keep ?? 0)),
-  };
-}
-
-/** Where the longest suffix of `text` begins that is a prefix of `rest`. */
-function overlapStart(text: string, rest: string): number {
-  let overlap = Math.min(text.length, rest.length);
-  while (overlap > 0 && !text.endsWith(rest.slice(0, overlap))) overlap--;
-  return text.length - overlap;
+  if (!cut.ended) return { ...cut, shown: heldBefore(cut.text.slice(0, cut.shown), rest, context.inText) };
+  return { ...cut, text: cut.text.slice(0, Math.max(endBefore(cut.text, rest, context.inText), cut.keep ?? 0)) };
 }
 
 function dropUseless(context: CursorContext, cut: Cut, raw: string): Cut {

@@ -195,7 +195,7 @@ export function closersOf(text: string, closer: string, quote = ''): Closers {
 }
 
 /** Offset after the last bracket or quote that closes one in the same text. */
-export function endOfOwnClosers(text: string): number {
+function endOfOwnClosers(text: string): number {
   const open: string[] = [];
   let end = 0;
   for (let i = 0; i < text.length; i++) {
@@ -217,4 +217,42 @@ export function endOfOwnClosers(text: string): number {
     }
   }
   return end;
+}
+
+/** Where the longest suffix of `text` begins that is a prefix of `rest`. */
+function overlapStart(text: string, rest: string): number {
+  let overlap = Math.min(text.length, rest.length);
+  while (overlap > 0 && !text.endsWith(rest.slice(0, overlap))) overlap--;
+  return text.length - overlap;
+}
+
+/** What opens brackets at the beginning of the rest of the line. Their doubles can be told in code only. */
+const openerOf = (rest: string, inText?: boolean): string => (inText ? '' : (/^\s*([([])/.exec(rest)?.[1] ?? ''));
+
+/** How much of a text is surely no repetition of the rest of the line, whatever comes after it. */
+export function heldBefore(text: string, rest: string, inText?: boolean): number {
+  const opener = openerOf(rest, inText);
+  const at = opener === '' ? -1 : text.indexOf(opener);
+  return overlapStart(at < 0 ? text : text.slice(0, at), rest);
+}
+
+/** Where a text ends if what repeats the rest of the line is cut. Keeps brackets and quotes that close its own. */
+export function endBefore(text: string, rest: string, inText?: boolean): number {
+  const end = Math.max(overlapStart(text, rest), endOfOwnClosers(text));
+  return doubledAt(text.slice(0, end), rest, openerOf(rest, inText)) ?? end;
+}
+
+/** Where the brackets begin with which a text ends, if the rest of the line has them: `orders (id)` before ` (id)`. */
+function doubledAt(text: string, rest: string, opener: string): number | undefined {
+  const closer = CLOSERS[opener];
+  const code = text.replace(/[;,]?\s*$/, '');
+  if (closer === undefined || !code.endsWith(closer)) return undefined;
+  for (let at = code.lastIndexOf(opener); at >= 0; at = at > 0 ? code.lastIndexOf(opener, at - 1) : -1) {
+    const { at: excess, open, quote } = closersOf(code.slice(at), closer);
+    if (excess.length > 0 || open > 0 || quote !== '') continue;
+    // Behind a name there is one call. Other brackets may follow, as in `rows[i][j]` and `if (a) (b)`.
+    const isDouble = rest.startsWith('(') || rest.trimStart().startsWith(code.slice(at));
+    return isDouble ? overlapStart(text.slice(0, at), rest) : undefined;
+  }
+  return undefined;
 }
