@@ -76,14 +76,18 @@ const DEFINITION_WORDS = [
   'func|fn|def|class|function\\*?|interface|type|enum|struct|trait|impl|const|let|var|namespace|module',
 ].join('|');
 
-/** The range of a definition: the first line that looks like one, and the lines below it that are indented more. */
+/**
+ * The range of a definition: the line that looks most like one, and the lines below it that are indented more. A line
+ * that is indented more may be a call or a local name. One without a word such as `function` may be a call, too.
+ */
 export function definitionOf(source: string, symbol: string, path: string): { start: number; end: number } {
   // `Store.flush` is the method. Of several classes the first one counts.
   const name = escapeForRegExp(symbol.slice(symbol.lastIndexOf('.') + 1));
-  const withWord = `^[ \\t]*(?:(?:${DEFINITION_WORDS})\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])`;
-  const withoutWord = `^[ \\t]*(?:[\\w$<>]+[ \\t]+)*${name}[ \\t]*(?:<[^>]*>)?[(:=?]`;
-  const defines = new RegExp(`${withWord}|${withoutWord}`, 'm');
-  const found = defines.exec(source);
+  const withWord = `^([ \\t]*)(?:(?:${DEFINITION_WORDS})\\s+)+(?:\\([^)]*\\)\\s*)?${name}(?![\\w$])`;
+  const withoutWord = `^([ \\t]*)(?:[\\w$<>]+[ \\t]+)*${name}[ \\t]*(?:<[^>]*>)?[(:=?]`;
+  const all = [withWord, withoutWord].flatMap((each) => [...source.matchAll(new RegExp(each, 'gm'))]);
+  const least = Math.min(...all.map(([, space = '']) => space.length));
+  const found = all.find(([, space = '']) => space.length === least);
   if (!found) throw new RequestError('badRequest', `${path}: no definition of "${symbol}" was found in this file`);
   const start = source.lastIndexOf('\n', found.index) + 1;
   const indent = /^[ \t]*/.exec(source.slice(start))![0].length;

@@ -41,6 +41,12 @@ describe('parts', () => {
     const method = definitionOf(python, 'go', 'f.py');
     expect(definitionOf(python, 'Robot.go', 'f.py')).toEqual(method);
     expect(python.slice(method.start, method.end).trimEnd()).toBe('    def go(self):\n        return 1');
+    const ofLine = (text: string, name: string) => text.slice(definitionOf(text, name, 'f').start).split('\n')[0];
+    const go = 'func main() {\n\twriteAll(w, 1)\n}\n\nfunc writeAll(w io.Writer, n int) {\n}\n';
+    expect(ofLine(go, 'writeAll'), 'not its call above').toBe('func writeAll(w io.Writer, n int) {');
+    expect(ofLine('main();\nfunction main() {}\n', 'main')).toBe('function main() {}');
+    const local = 'class A {\n  add() {\n    const total = 1;\n  }\n\n  total() {\n    return 2;\n  }\n}\n';
+    expect(ofLine(local, 'total'), 'not the local name').toBe('  total() {');
     expect(() => definitionOf(source, 'rea', 'f.ts')).toThrow('f.ts: no definition of "rea" was found in this file');
   });
 
