@@ -123,7 +123,9 @@ export function prepareAnswer(
 function contradicted(docs: readonly SourceDocument[]): PreparedRequest['shape'] {
   return (rawText, finished) => {
     const shaped = shapeAnswer(rawText, finished);
-    const [, denied] = (finished && /^there is no `([\w$.#]+)`(?: in\b|\.?$)/i.exec(shaped.text)) || [];
+    const [, denied] =
+      (finished && /^(?:there is no|não existe|não há) `([\w$.#]+)`(?: (?:in|em|n[oa])\b|\.?$)/i.exec(shaped.text)) ||
+      [];
     const name = denied?.split(/[.#]/).at(-1);
     const doc = name ? docs.find(({ lf: text }) => occursIn(text, name)) : undefined;
     return doc && name

@@ -172,7 +172,7 @@ const NO_SUBJECT = new RegExp(
     'função|funções|imports?|interfaces?|keys?|chaves?|lines?|linhas?|main|members?|membros?|methods?|métodos?|' +
     'modules?|módulos?|names?|nomes?|objects?|objetos?|param(?:eter)?s?|parâmetros?|program|programa|propert(?:y|ies)|' +
     'propriedades?|results?|resultados?|script|tests?|testes?|types?|tipos?|values?|valor(?:es)?|variables?|' +
-    'variáve(?:l|is)|tudo|nada|algo|ele|ela|eles|elas|isso|isto|est[ea]s?|ess[ea]s?|quem)$',
+    'variáve(?:l|is)|tudo|nada|algo|ele|ela|eles|elas|isso|isto|est[ea]s?|ess[ea]s?|quem|construc?tor(?:e?s)?)$',
   'iu',
 );
 /** Questions in which a word is surely a name. "Where is the bug?" asks for a place, too. */

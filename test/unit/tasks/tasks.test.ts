@@ -590,6 +590,8 @@ describe('an answer', () => {
       // Words, products, and names that stand somewhere.
       for (const question of [
         'Is it JavaScript?',
+        'Which parameters does the constructor take?',
+        'quais parâmetros o construtor recebe?',
         'Does it run on macOS?',
         'Why does PARSE() fail?',
         'What is `a` for?',
@@ -782,6 +784,8 @@ describe('a summary', () => {
     const note = (answer: string): string | undefined =>
       prepareSummarize(other, doc, { start: 0, end: 5, label: 'b' }).shape(answer, true).note;
     expect(note('There is no `b` in src/a.ts.')).toBe('`b` does occur in src/a.ts: the model overlooked it');
+    expect(note('Não existe `b` em src/a.ts.')).toBe('`b` does occur in src/a.ts: the model overlooked it');
+    expect(note('Não há `bb` em src/a.ts.')).toBeUndefined();
     expect(note('There is no `A.b`.')).toBe('`b` does occur in src/a.ts: the model overlooked it');
     expect(note('There is no method `b` in src/a.ts.'), 'it may well be something else').toBeUndefined();
     expect(note('There is no `bb` in src/a.ts.')).toBeUndefined();
