@@ -42,15 +42,25 @@ export function packRows8(
   paddedWidth: number,
   firstRow: number,
 ): void {
+  // Four codes at once: single bytes take several times as long.
+  const words = new Int32Array(out.buffer, out.byteOffset, out.length / 4);
   for (let r = 0; r < numRows; r++) {
     const inverse = scales[r]! > 0 ? 1 / scales[r]! : 0;
     const row = firstRow + r;
-    const start = Math.floor(row / GROUP) * GROUP * paddedWidth + (row % GROUP) * 4;
-    const source = r * width;
-    for (let i = 0; i < width; i++)
-      out[start + (i >> 2) * 4 * GROUP + (i & 3)] = clamp(rows[source + i]! * inverse + ROUND - ROUND);
+    let word = (Math.floor(row / GROUP) * GROUP * paddedWidth) / 4 + (row % GROUP);
+    const end = (r + 1) * width;
+    let i = r * width;
+    for (; i + 4 <= end; i += 4, word += GROUP)
+      words[word] =
+        (code8(rows[i]!, inverse) & 255) |
+        ((code8(rows[i + 1]!, inverse) & 255) << 8) |
+        ((code8(rows[i + 2]!, inverse) & 255) << 16) |
+        (code8(rows[i + 3]!, inverse) << 24);
+    for (let j = 0; i + j < end; j++) out[4 * word + j] = code8(rows[i + j]!, inverse);
   }
 }
+
+const code8 = (weight: number, inverse: number): number => clamp(weight * inverse + ROUND - ROUND);
 
 /**
  * Codes what the codes of rows from `firstRow` on leave, in steps of 1 / 254 of theirs, into rows from `firstRest` on.
@@ -91,7 +101,7 @@ export function packBlocks4(
   firstRow: number,
 ): void {
   const half = BLOCK / 2;
-  const codeOf = (block: number, i: number): number => (codes[block * half + (i >> 1)]! >> (4 * (i & 1))) & 15;
+  const words = new Int32Array(out.buffer, out.byteOffset, out.length / 4);
   for (let r = 0; r < numRows; r++) {
     const group = Math.floor((firstRow + r) / GROUP);
     const inGroup = (firstRow + r) % GROUP;
@@ -99,10 +109,16 @@ export function packBlocks4(
       const block = r * blocks + b;
       const to = group * blocks + b;
       outScales[to * GROUP + inGroup] = scales[block]!;
-      for (let i = 0; i < half; i++) {
-        const first = 8 * (i >> 2) + (i & 3);
-        out[to * half * GROUP + (i >> 2) * 4 * GROUP + 4 * inGroup + (i & 3)] =
-          codeOf(block, first) | (codeOf(block, first + 4) << 4);
+      let word = (to * half * GROUP) / 4 + inGroup;
+      for (let i = block * half; i < (block + 1) * half; i += 4, word += GROUP) {
+        // Codes 0 and 1 of eight, then 2 and 3, ...
+        const [c01, c23, c45, c67] = [codes[i]!, codes[i + 1]!, codes[i + 2]!, codes[i + 3]!];
+        words[word] =
+          (c01 & 15) |
+          ((c45 & 15) << 4) |
+          (((c01 >> 4) | (c45 & 240)) << 8) |
+          (((c23 & 15) | ((c67 & 15) << 4)) << 16) |
+          (((c23 >> 4) | (c67 & 240)) << 24);
       }
     }
   }

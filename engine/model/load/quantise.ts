@@ -88,7 +88,10 @@ export function quantiseRows16(
 ): void {
   for (let r = 0; r < numRows; r++) {
     let max = 0;
-    for (let i = r * width, end = i + width; i < end; i++) max = Math.max(max, Math.abs(rows[i]!));
+    for (let i = r * width, end = i + width; i < end; i++) {
+      const v = Math.abs(rows[i]!);
+      if (v > max) max = v;
+    }
     scales[r] = max / 32_767;
     const inverse = max > 0 ? 32_767 / max : 0;
     for (let i = r * width, end = i + width; i < end; i++) out[i] = rows[i]! * inverse + ROUND - ROUND;
@@ -125,7 +128,7 @@ export function quantiseToColumns(
 
 /** A denormal scale may be too small by more than half a step. The code -128 must not occur (see stepGraph.ts). */
 export function clamp(value: number): number {
-  return Math.min(127, Math.max(-127, value));
+  return value > 127 ? 127 : value < -127 ? -127 : value;
 }
 
 // --- one scale per block along the input, in the layout of MatMulNBits --------------
@@ -171,7 +174,8 @@ export const quantiseBlocks8: CodeRows = (rows, numRows, width, codes, scales) =
 };
 
 function code(weight: number, inverse: number): number {
-  return Math.min(7, Math.max(-8, weight * inverse + ROUND - ROUND));
+  const rounded = weight * inverse + ROUND - ROUND;
+  return rounded > 7 ? 7 : rounded < -8 ? -8 : rounded;
 }
 
 /**

@@ -38,7 +38,11 @@ const uint32 = (raw: Uint8Array, at: number): number =>
 
 const q4_0: DecodeBlock = (raw, at, out, to) => {
   const d = half(raw, at);
-  nibbles(raw, at + 2, 0, (i, code) => (out[to + i] = d * (code - 8)));
+  for (let i = 0; i < 16; i++) {
+    const byte = raw[at + 2 + i]!;
+    out[to + i] = d * ((byte & 15) - 8);
+    out[to + 16 + i] = d * ((byte >> 4) - 8);
+  }
 };
 
 const q4_1: DecodeBlock = (raw, at, out, to) => {
@@ -89,34 +93,69 @@ const q3K: DecodeBlock = (raw, at, out, to) => {
   }
 };
 
-/** Scale and least value of group 0..7, of 6 bits each, from the 12 bytes of Q4_K and Q5_K. */
-function scaleAndLeast(raw: Uint8Array, at: number, group: number): [scale: number, least: number] {
-  if (group < 4) return [raw[at + group]! & 63, raw[at + 4 + group]! & 63];
-  const [scale, least, both] = [raw[at + group - 4]!, raw[at + group]!, raw[at + 4 + group]!];
-  return [(both & 15) | ((scale >> 2) & 48), (both >> 4) | ((least >> 2) & 48)];
-}
+/** The scale of group 0..7, of 6 bits, from the 12 bytes of Q4_K and Q5_K. */
+const scaleOf = (raw: Uint8Array, at: number, group: number): number =>
+  group < 4 ? raw[at + group]! & 63 : (raw[at + 4 + group]! & 15) | ((raw[at + group - 4]! >> 2) & 48);
 
-/** Q4_K. Q5_K has a fifth bit of each code in 32 bytes more. */
-function q45K(raw: Uint8Array, at: number, out: Float32Array, to: number, hasFifth: boolean): void {
-  const [d, dLeast] = [half(raw, at), half(raw, at + 2)];
-  const codes = at + (hasFifth ? 48 : 16);
-  for (let group = 0; group < 8; group++) {
-    const [scale, least] = scaleAndLeast(raw, at + 4, group);
-    const [step, offset] = [fround(d * scale), fround(dLeast * least)];
+/** The same of the least value. */
+const leastOf = (raw: Uint8Array, at: number, group: number): number =>
+  group < 4 ? raw[at + 4 + group]! & 63 : (raw[at + 4 + group]! >> 4) | ((raw[at + group]! >> 2) & 48);
+
+const q4K: DecodeBlock = (raw, at, out, to) => {
+  const d = half(raw, at);
+  const dLeast = half(raw, at + 2);
+  // Two groups share the bytes of their codes.
+  for (let pair = 0; pair < 4; pair++) {
+    const low = fround(d * scaleOf(raw, at + 4, 2 * pair));
+    const lowLeast = fround(dLeast * leastOf(raw, at + 4, 2 * pair));
+    const high = fround(d * scaleOf(raw, at + 4, 2 * pair + 1));
+    const highLeast = fround(dLeast * leastOf(raw, at + 4, 2 * pair + 1));
+    const first = to + 64 * pair;
+    const codes = at + 16 + 32 * pair;
     for (let i = 0; i < 32; i++) {
-      const low = (raw[codes + 32 * (group >> 1) + i]! >> (4 * (group & 1))) & 15;
-      const code = hasFifth ? low | (((raw[at + 16 + i]! >> group) & 1) << 4) : low;
-      out[to + 32 * group + i] = fround(step * code) - offset;
+      const byte = raw[codes + i]!;
+      out[first + i] = fround(low * (byte & 15)) - lowLeast;
+      out[first + 32 + i] = fround(high * (byte >> 4)) - highLeast;
     }
   }
-}
+};
+
+/** Q4_K with a fifth bit of each code in 32 bytes more. */
+const q5K: DecodeBlock = (raw, at, out, to) => {
+  const d = half(raw, at);
+  const dLeast = half(raw, at + 2);
+  for (let group = 0; group < 8; group++) {
+    const step = fround(d * scaleOf(raw, at + 4, group));
+    const least = fround(dLeast * leastOf(raw, at + 4, group));
+    const codes = at + 48 + 32 * (group >> 1);
+    for (let i = 0; i < 32; i++) {
+      const low = (raw[codes + i]! >> (4 * (group & 1))) & 15;
+      out[to + 32 * group + i] = fround(step * (low | (((raw[at + 16 + i]! >> group) & 1) << 4))) - least;
+    }
+  }
+};
 
 const q6K: DecodeBlock = (raw, at, out, to) => {
   const d = half(raw, at + 208);
-  for (let i = 0; i < 256; i++) {
-    const low = (raw[at + 64 * (i >> 7) + (i & 63)]! >> (4 * ((i >> 6) & 1))) & 15;
-    const high = (raw[at + 128 + 32 * (i >> 7) + (i & 31)]! >> (2 * ((i >> 5) & 3))) & 3;
-    out[to + i] = fround(d * signed(raw[at + 192 + (i >> 4)]!)) * ((low | (high << 4)) - 32);
+  // Four groups of 16 share the bytes of their high bits.
+  for (let part = 0; part < 4; part++) {
+    const low = at + 64 * (part >> 1) + 16 * (part & 1);
+    const high = at + 128 + 16 * part;
+    const first = to + 128 * (part >> 1) + 16 * (part & 1);
+    const group = at + 192 + 8 * (part >> 1) + (part & 1);
+    const s0 = fround(d * signed(raw[group]!));
+    const s1 = fround(d * signed(raw[group + 2]!));
+    const s2 = fround(d * signed(raw[group + 4]!));
+    const s3 = fround(d * signed(raw[group + 6]!));
+    for (let i = 0; i < 16; i++) {
+      const a = raw[low + i]!;
+      const b = raw[low + 32 + i]!;
+      const h = raw[high + i]!;
+      out[first + i] = s0 * (((a & 15) | ((h & 3) << 4)) - 32);
+      out[first + 32 + i] = s1 * (((b & 15) | ((h & 12) << 2)) - 32);
+      out[first + 64 + i] = s2 * (((a >> 4) | (h & 48)) - 32);
+      out[first + 96 + i] = s3 * (((b >> 4) | ((h & 192) >> 2)) - 32);
+    }
   }
 };
 
@@ -150,8 +189,8 @@ const TYPES: ReadonlyMap<number, GgmlType> = new Map([
   [8, type('Q8_0', 32, 34, q8_0)],
   [10, type('Q2_K', 256, 84, q2K)],
   [11, type('Q3_K', 256, 110, q3K)],
-  [12, type('Q4_K', 256, 144, (raw, at, out, to) => q45K(raw, at, out, to, false))],
-  [13, type('Q5_K', 256, 176, (raw, at, out, to) => q45K(raw, at, out, to, true))],
+  [12, type('Q4_K', 256, 144, q4K)],
+  [13, type('Q5_K', 256, 176, q5K)],
   [14, type('Q6_K', 256, 210, q6K)],
   [20, type('IQ4_NL', 32, 18, iq4Nl)],
   [23, type('IQ4_XS', 256, 136, iq4Xs)],
@@ -192,8 +231,9 @@ export function hasBlocks(name: string): boolean {
 export function fromBlocks(raw: Uint8Array, name: string, out: Float32Array): boolean {
   const { values, bytes, decode } = BY_NAME.get(name)!;
   for (let at = 0, to = 0; at < raw.length; at += bytes, to += values) decode!(raw, at, out, to);
-  // A finite number times 0 is 0. NaN and infinity times 0 are NaN, and the sum keeps a NaN.
+  // Every value of a block is made with all its scales, so a scale that is not finite shows in the first one. Finite
+  // scales give finite values. A finite number times 0 is 0; NaN and infinity times 0 are NaN, and the sum keeps a NaN.
   let check = 0;
-  for (let i = 0; i < out.length; i++) check += out[i]! * 0;
+  for (let i = 0; i < out.length; i += values) check += out[i]! * 0;
   return check === 0;
 }
