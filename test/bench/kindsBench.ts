@@ -98,6 +98,7 @@ interface KindsResult {
 
 interface KindsOptions {
   kinds?: Readonly<Record<string, Config>>;
+  precision?: 'int8' | 'int4';
   threads?: number;
   rounds?: number;
   contexts?: readonly number[];
@@ -109,6 +110,7 @@ interface KindsOptions {
 
 export async function kindsBench({
   kinds = KINDS,
+  precision = 'int8',
   threads = 0,
   rounds = ROUNDS,
   contexts = [512, 2048],
@@ -124,7 +126,7 @@ export async function kindsBench({
       for (const native of [true, false]) {
         // Each form in its own folder: an import replaces that of another form.
         const cacheDir = path.join(cache, native ? 'imported' : 'imported-graph');
-        const bench = await EngineUnderTest.open({ modelDir, cacheDir, threads, seed: 1, native });
+        const bench = await EngineUnderTest.open({ modelDir, cacheDir, threads, seed: 1, native, precision });
         if ((bench.model.products === 'native') !== native) throw new Error('The native kernels cannot be used here.');
         const workload = { ...WORKLOAD, contexts, chunkContexts: contexts.slice(0, 1), chunks: [chunk] };
         const cases = engineCases(bench, workload).filter(({ group }) => group === 'decode' || group === 'prefill');
@@ -152,7 +154,7 @@ export async function kindsBench({
   return results;
 }
 
-export function kindsReport(results: readonly KindsResult[]): string {
+export function kindsReport(results: readonly KindsResult[], precision = 'int8'): string {
   const rows = results.map(({ shape, context, tokens, native, onnxruntime }) => [
     shape,
     context,
@@ -162,7 +164,7 @@ export function kindsReport(results: readonly KindsResult[]): string {
     `${short(onnxruntime.median / native.median)} (${short(onnxruntime.least / native.least)})`,
   ]);
   return [
-    '## A step with the native kernels and with onnxruntime, int8, random weights',
+    `## A step with the native kernels and with onnxruntime, ${precision}, random weights`,
     'Milliseconds: median (least–most); in turns. The ratio is of the medians (of the least).',
     table(['shape', 'tokens before', 'tokens', 'native', 'onnxruntime', 'ratio'], rows),
   ].join('\n\n');
@@ -170,21 +172,25 @@ export function kindsReport(results: readonly KindsResult[]): string {
 
 export async function kindsSuite({
   only,
+  precision = 'int8',
   threads,
   rounds,
 }: {
   only?: string;
+  precision?: string;
   threads?: string;
   rounds?: string;
 }): Promise<{ result: KindsResult[]; report: string }> {
   const names = only?.split(',') ?? Object.keys(KINDS);
   const unknown = names.find((name) => !KINDS[name]);
   if (unknown !== undefined) throw new Error(`--only: ${Object.keys(KINDS).join(', ')}`);
+  if (precision !== 'int8' && precision !== 'int4') throw new Error('--precision: int8, int4');
   const result = await kindsBench({
+    precision,
     kinds: Object.fromEntries(names.map((name) => [name, KINDS[name]!])),
     threads: Number(threads ?? 0),
     rounds: Number(rounds ?? ROUNDS),
     onProgress: (line) => console.error(line),
   });
-  return { result, report: kindsReport(result) };
+  return { result, report: kindsReport(result, precision) };
 }

@@ -70,7 +70,7 @@ const suites = {
   },
   kinds: {
     what: 'a step of shapes like Gemma 3, Mistral and Qwen3-MoE, with the native kernels and with onnxruntime',
-    options: `[--only SHAPE,...] ${ROUNDS} ${THREADS}`,
+    options: `[--only SHAPE,...] [--precision int8|int4] ${ROUNDS} ${THREADS}`,
     run: async (values) => (await import('./kindsBench.ts')).kindsSuite(values),
   },
   eviction: {
