@@ -117,7 +117,11 @@ export function fits({
     const isStart = isNewLine || i > 0;
     // The first line of a function is not the comment of a definition.
     if (i === 0 && isNewLine && header !== undefined && FUNCTION.test(header) && DOC.test(line)) return false;
-    if (isStart && isProse(lines, i)) return !isCopiedProse(line, around, header) || isAbout(line, lf.slice(offset));
+    // A comment that the user has begun is judged with its beginning and its end.
+    const prose = place?.inText ? withEnds(lines, before, after) : lines;
+    const comment = (prose[i] as string).trim();
+    if ((isStart || place?.inText) && isProse(prose, i))
+      return !isCopiedProse(comment, around, header) || isAbout(comment, lf.slice(offset));
     if (isStart && header !== undefined && repeatsOutside(line, header, lf)) return false;
     if (isStart && repeatsDeclaration(doc.lf, offset, lines, i, place)) return false;
     if (i > 0 && repeatsItself([before + (lines[0] as string), ...lines.slice(1, i + 1)], language)) return false;
@@ -147,6 +151,10 @@ export function fits({
     return undefined;
   };
 }
+
+/** The lines with what stands before and behind the cursor. */
+const withEnds = (lines: readonly string[], before: string, after: string): string[] =>
+  lines.map((line, i) => (i === 0 ? before : '') + line + (i === lines.length - 1 ? after : ''));
 
 /** Whether only prose stands above line `i`. */
 const isFirst = (lines: readonly string[], i: number): boolean =>

@@ -416,6 +416,27 @@ describe('a header that the text itself has', () => {
   });
 });
 
+it.each([
+  ['a.py', '    """|"""\n', 'Takes n articles into stock.', ''],
+  ['a.py', '    """Takes |"""\n', 'n articles into stock.', ''],
+  ['a.py', '    """|\n', 'Takes n articles into stock."""', ''],
+  ['a.py', '    """|"""\n', 'Takes n articles out of the stock.', 'Takes n articles out of the stock.'],
+  ['a.py', '    # |\n', 'The price is that of one article.', ''],
+  ['a.py', '    # |\n', 'The price is that of a pallet.', 'The price is that of a pallet.'],
+  ['a.py', '    say("|")\n', 'The price is that of one article.', 'The price is that of one article.'],
+])('a comment that the user has begun is not copied: %s %j + %j', (path, marked, written, expected) => {
+  const file = `def receive(sku, n):
+    """Takes n articles into stock."""
+    # The price is that of one article.
+    add(sku, n)
+
+
+def pick(sku, n):
+${marked}    return take(sku, n)
+`;
+  expect(shown(path, file, written)).toBe(expected);
+});
+
 describe('copied lines between functions', () => {
   const FILE = `import { describe, expect, it } from 'vitest';
 
