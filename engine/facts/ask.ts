@@ -3,7 +3,7 @@ import { t } from '@vscode/l10n';
 import type { AnswerSource, ChatMessage, Snippet } from '../protocol/tasks.ts';
 import { occursIn } from '../text/syntax/occurrences.ts';
 import { SourceDocument, shortPath } from '../text/syntax/sourceDocument.ts';
-import { MAX_TREES } from '../text/syntax/syntaxTrees.ts';
+import { MAX_PARSED_TEXT, MAX_TREES } from '../text/syntax/syntaxTrees.ts';
 import { type Answer, answerFrom } from './answers.ts';
 import { leadingComment } from './extract/comments.ts';
 import { type Facts, NO_FACTS } from './extract/facts.ts';
@@ -81,7 +81,9 @@ function commandAsked(query: Query, files: Documents, language: Language): Asked
 const answerOrPlace: Answer = (query, source) =>
   answerFrom(query, source) ??
   joined([
-    query.name === '' || source.facts === NO_FACTS || source.facts.isData ? source.say('unread') : undefined,
+    query.name === '' || source.facts === NO_FACTS || source.facts.isData
+      ? source.say(source.document.lf.length > MAX_PARSED_TEXT ? 'tooLong' : 'unread')
+      : undefined,
     query.name === '' ? undefined : answerFrom({ intent: 'where', name: query.name }, source),
   ]);
 
@@ -158,7 +160,6 @@ function told(query: Query, sources: readonly Source[], answer: Answer): KnownAn
   return texts.length > 0 && isAll ? fromFiles(texts.join('\n\n'), documents) : undefined;
 }
 
-/** An answer with its note. */
 export function fromFiles(text: string | undefined, documents: readonly { path: string }[]): KnownAnswer | undefined {
   if (text === undefined) return undefined;
   const note = t('from the code of {0}, not written by the model', documents.map(({ path }) => path).join(', '));

@@ -29,7 +29,7 @@ export type Kind = keyof typeof KINDS;
  * is. `KINDS` are one or more words of `KINDS`, other capitals are in `WORDS`.
  */
 export const INTENTS = {
-  outline: '(?:top-level )?KINDS(?: % (?:DEFINE|HAVE)| DEFINED| exist)?|% DEFINE',
+  outline: '(?:top-level )?KINDS(?: % (?:DEFINE|HAVE)| HAVE| DEFINED| exist)?|% DEFINE',
   imports: '(?:MODULES )?(?:% IMPORT|IMPORTED)|DEPENDENCIES(?: % HAVE)?',
   exports: '% EXPORT|EXPORTED',
   purpose: '(?:EXPLAIN )?(?:! [#%](?: FOR| DO)?|[#%] (?:DO|FOR)|DO [#%])|PURPOSE(?: [#%])?',

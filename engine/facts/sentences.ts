@@ -42,6 +42,7 @@ const TITLES = {
   nothingDefined: ['# defines nothing at its top level.', '# não define nada no nível do arquivo.'],
   partly: ['The file has syntax errors: there may be more.', 'O arquivo tem erros de sintaxe: pode haver mais.'],
   unread: ['Kvasir cannot read this from #.', 'O Kvasir não consegue ler isto em #.'],
+  tooLong: ['# is too long to be read for this.', '# é longo demais para ser lido.'],
   noFile: ['No file is attached. Open or attach one.', 'Nenhum arquivo está anexado. Abra ou anexe um.'],
   noName: ['Which name? Write `# NAME`.', 'Que nome? Escreva `# NOME`.'],
   tooMany: ['Attach at most # files for this.', 'Anexe no máximo # arquivos para isso.'],
@@ -58,11 +59,10 @@ export type Title = keyof typeof TITLES;
 
 /** One thing in an answer. */
 export interface Item {
-  /** Ready for display. Without it, the item is a place. */
+  /** Ready for display, as `detail`. Without it, the item is a place. */
   text?: string;
   /** From 1. */
   lines: readonly number[];
-  /** Ready for display. */
   detail?: string | undefined;
   depth?: number;
 }
@@ -147,7 +147,6 @@ export class Source {
     return detail === undefined ? place : `${place}: ${detail}`;
   }
 
-  /** "a, b, c". */
   listed(items: readonly Item[]): string {
     return items.map((item) => this.itemText(item)).join(', ');
   }

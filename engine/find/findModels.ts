@@ -2,6 +2,7 @@
  * Finds the models of this machine: folders and files of the user's, and what Hugging Face's tools, Ollama, LM Studio
  * and llama.cpp have downloaded. Goes by names; the engine inspects the models.
  */
+import { setMaxListeners } from 'node:events';
 import { createHash } from 'node:crypto';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
@@ -34,6 +35,8 @@ export async function findModels(
   { wanted = '', maxMs = MAX_SEARCH_MS }: Search = {},
 ): Promise<Found> {
   const late = new AbortController();
+  // Node 20 warns of more listeners than 10.
+  setMaxListeners(0, late.signal);
   const timer = setTimeout(() => late.abort(), maxMs);
   try {
     return await search(await placesOf(folders, machine), wanted, late.signal);

@@ -108,6 +108,12 @@ test('what is not read in a language is named, and the text is searched', async 
   expect(await ask('/outline', { 'main.txt': 'run' })).toBe(none.replace('main.go', 'main.txt'));
 });
 
+test('a file that is too long for a tree is said to be', async () => {
+  const files = { 'a.ts': `const a = 1;\n${'// A comment.\n'.repeat(40_000)}` };
+  expect(await ask('/outline', files)).toBe('`a.ts` is too long to be read for this.');
+  expect(await ask('/where a', files)).toBe('`a` appears on line 1: `const a = 1;`.');
+});
+
 test('an empty file defines and imports nothing', async () => {
   expect(await ask('/outline', { 'a.ts': '\n' })).toBe('`a.ts` defines nothing at its top level.');
   expect(await ask('/imports', { 'a.ts': '\n' })).toBe('Imports of `a.ts`: none.');

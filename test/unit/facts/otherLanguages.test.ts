@@ -199,6 +199,7 @@ it('members and comments are known, and what is not read is not denied', async (
     'Methods of `Mover`: `Move` (line 18), `Stop` (line 19). Inherited members are not listed.',
   );
   expect(await asked('A.java', 'What does Store do?')).toBe('The comment of `Store` (line 4) says:\n\n> Keeps items.');
+  expect(await asked('main.go', 'Quantas funções tem?')).toMatch(/^Funções de `main.go`: /);
   for (const question of ['What does Withdraw return?', 'Which modules are imported?', 'What does Account extend?'])
     expect(await asked('main.go', question), question).toBeUndefined();
   // Without a syntax tree, only the places of a name are known.
