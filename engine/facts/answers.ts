@@ -1,11 +1,11 @@
 /** Answers questions from the facts of one file. Gives no answer that the syntax tree leaves open. */
 import { lineNumbersOf, occursIn } from '../text/syntax/occurrences.ts';
 import { commentOf, headComment } from './extract/comments.ts';
-import { areOverloads, type Definition, isConstructor, isMemberOf } from './extract/definitions.ts';
+import { areOverloads, constructorsOf, type Definition, firsts, withoutConstructors } from './extract/definitions.ts';
 import { callerOf, NO_FACTS } from './extract/facts.ts';
 import { oneLine } from './extract/tree.ts';
 import type { Intent } from './intents.ts';
-import { basesAnswer, exportsAnswer, firsts, importsAnswer, membersAnswer, outlineAnswer } from './lists.ts';
+import { basesAnswer, exportsAnswer, importsAnswer, membersAnswer, outlineAnswer } from './lists.ts';
 import type { Query } from './questions.ts';
 import { asItem, fullName, type Item, joined, quoted, type Source } from './sentences.ts';
 
@@ -65,7 +65,7 @@ const importsOf = ({ name, owner }: Query, { facts }: Source): Item[] =>
 /** What is said of each definition of a name. */
 function ofEach(answer: (one: Definition, source: Source, about: string, query: Query) => string | undefined): Answer {
   return (query, source) => {
-    const called = calledBy(query, source);
+    const called = withoutConstructors(calledBy(query, source));
     if (called.length === 0 || called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;
     const said = called.map((one) => answer(one, source, fullName(one, source), query));
     return said.includes(undefined) ? undefined : joined(said);
@@ -87,21 +87,24 @@ function whereAnswer(query: Query, source: Source): string | undefined {
 
 /** The written declaration. For a class, that of its constructor. */
 function signatureOf(one: Definition, source: Source, about: string, { parameter }: Query): string | undefined {
-  const constructors = source.facts.definitions.filter((each) => isMemberOf(each, one) && isConstructor(each));
+  const { definitions, partial, broken } = source.facts;
   // The class may declare it with another type.
-  if (source.facts.definitions.some((each) => isMemberOf(each, one) && each.name === parameter)) return undefined;
-  const { head, broken, line, kind } = one.kind === 'class' ? (constructors.at(-1) ?? one) : one;
-  if (!head || broken || (source.facts.partial && kind === 'class') || (source.facts.broken && one.kind === 'class'))
-    return undefined;
-  const code = oneLine(source.document.lf.slice(head.from, head.to)).replace(/\s*(?:[{:;=]|=>)?\s*$/, '');
-  if (parameter !== undefined && !occursIn(code, parameter)) return undefined;
-  return source.say('signature', about, [{ lines: [line], detail: quoted(code) }]);
+  if (definitions.some(({ name, owner }) => owner === one.name && name === parameter)) return undefined;
+  const asked = one.kind === 'class' ? constructorsOf(one, definitions, partial) : [one];
+  const isKnown = asked.length > 0 && asked.every((each) => each.head && !each.broken);
+  if (!isKnown || (broken && one.kind === 'class')) return undefined;
+  const items = asked.map(({ head, line }) => {
+    const code = oneLine(source.document.lf.slice(head?.from, head?.to)).replace(/\s*(?:[{:;=]|=>)?\s*$/, '');
+    return { lines: [line], code, detail: quoted(code) };
+  });
+  if (parameter !== undefined && !items.some(({ code }) => occursIn(code, parameter))) return undefined;
+  return source.say('signature', about, items);
 }
 
 /** The declared return type, or the written values of the `return` statements. Not what a generator yields. */
 function returnsOf(one: Definition, source: Source, about: string): string | undefined {
   const { parameters, returns, given, line, brokenInside } = one;
-  if (parameters === undefined || isConstructor(one)) return undefined;
+  if (parameters === undefined || /^(?:constructor|__init__)$/.test(one.name)) return undefined;
   if (returns !== undefined) return source.say('returns', about, [asItem({ name: returns, line })]);
   if (!given || brokenInside || given.generator) return undefined;
   const values = given.values.map((each) => ({ ...each, name: oneLine(source.document.lf.slice(each.from, each.to)) }));
@@ -171,7 +174,7 @@ function purposeAnswer(query: Query, source: Source): string | undefined {
   const { name } = query;
   const head = headComment(document.lf, facts.exports.isPython);
   if (name === '') return head ?? (facts.partial ? outlineAnswer(query, source) : undefined);
-  const called = calledBy(query, source);
+  const called = withoutConstructors(calledBy(query, source));
   const [one] = called;
   if (!one) return importsOf(query, source).length > 0 ? whereAnswer(query, source) : undefined;
   if (called.length > MAX_SAME || called.some(({ broken }) => broken)) return undefined;

@@ -1,5 +1,6 @@
 /** Answers questions about lists: outline, imports, exports, members. Does not answer other questions about a name. */
-import { type Definition, isInNamespace, isMemberOf } from './extract/definitions.ts';
+import { contentsOf, type Definition, firsts, isMemberOf } from './extract/definitions.ts';
+import { topOf } from './extract/facts.ts';
 import { type Kind, KINDS } from './intents.ts';
 import type { Query } from './questions.ts';
 import { asItem, fullName, type Item, joined, type Source } from './sentences.ts';
@@ -11,16 +12,6 @@ function kindsOf({ kind, owner, word, constant }: Definition, { facts }: Source)
   // In most other languages, functions are methods.
   if (kind === 'method') return owner === undefined ? [] : ['method', facts.partial ? 'function' : ''];
   return [kind, word];
-}
-
-/** The first definition of each name, because overloads and accessors count once. */
-export function firsts<T extends Pick<Definition, 'name'> & Partial<Definition>>(some: readonly T[]): T[] {
-  const seen = new Set<string>();
-  return some.filter(({ name, owner, ownerAt, functionAt, local, depth }) => {
-    const { size } = seen;
-    // The member of a namespace is no function of the file.
-    return seen.add(`${owner}.${name} ${ownerAt} ${functionAt} ${local}`).size > size || depth !== undefined;
-  });
 }
 
 /** An item for each name or module. */
@@ -46,14 +37,14 @@ export function outlineAnswer({ kinds = [] }: Query, source: Source): string | u
 
 /** The definitions of a kind at the top level, with their members. Of data files at most two levels of keys. */
 function groupOf(kind: Kind, known: readonly Definition[], source: Source): string | undefined {
+  const isTop = topOf(source.facts);
+  const inside = contentsOf(known, kind === 'namespace');
   const items = known
-    .filter((each) => kindsOf(each, source)[0] === kind && !each.local && each.owner === undefined)
+    .filter((each) => kindsOf(each, source)[0] === kind && !each.local && isTop(each))
     .filter(({ depth = 0 }) => kind !== 'key' || depth < 2)
     .map((each) => {
-      const isIn = kind === 'namespace' ? isInNamespace : isMemberOf;
-      const members = known.filter((member) => isIn(member, each)).map(asItem);
-      const detail = members.length > 0 ? source.listed(members) : undefined;
-      return { ...asItem(each), detail, depth: each.depth ?? 0 };
+      const detail = (kind !== 'method' && source.listed(inside(each).map(asItem))) || undefined;
+      return { text: fullName(each, source), lines: [each.line], detail, depth: each.depth ?? 0 };
     });
   return source.sayAny('group', items, source.titleOf(kind));
 }
@@ -88,7 +79,9 @@ export function membersAnswer(one: Definition, source: Source, about: string, qu
   const assigned = fields.filter(({ classAt, of }) => (of === undefined ? classAt === one.at : of === one.name));
   const properties = [...members.filter((each) => !isMethod(each)), ...assigned].sort((a, b) => a.line - b.line);
   const lists = [['method', itemsOf(members.filter(isMethod))] as const, ['property', itemsOf(properties)] as const];
-  const asked = lists.filter(([kind]) => kinds.length === 0 || kinds.includes(kind));
+  const asked = lists.filter(([kind, all]) => (kinds.length === 0 ? !partial || all.length > 0 : kinds.includes(kind)));
+  // Of other languages, not all kinds of members are read.
+  if (partial && asked.some(([, all]) => all.length === 0)) return undefined;
   const said = asked.map(([kind, items]) => source.say('list', source.titleOf(kind), items, about));
   if (said.length === 0 || one.bases?.length === 0) return joined(said);
   return joined([...said, basesAnswer(one, source, about), source.say('inherits')]);

@@ -35,7 +35,7 @@ export class FileFacts {
   /** The definitions that are not inside functions. None without a tree. */
   readonly definitionsOf = (document: SourceDocument) =>
     (this.of(document)?.changes.named ?? [])
-      .filter(({ kind, local }) => !local && kind !== 'value')
+      .filter(({ kind, local, isPrototype }) => !local && !isPrototype && kind !== 'value')
       .map(({ line, owner }) => ({ line, isMember: owner !== undefined }));
 
   readonly outlinesOf = (document: SourceDocument) =>

@@ -16,14 +16,14 @@ const CALLS: Readonly<Record<string, string>> = {
   call: 'method',
   macro_invocation: 'macro',
   command: 'name',
-  invokation_expression: 'function',
+  invokation_expression: '',
   object_creation_expression: 'type',
   composite_literal: 'type',
 };
 const TYPES: ReadonlySet<string> = new Set(Object.keys(CALLS));
 /** The last name of what is called, and the name right before it, as in `a.b.save<T>`. */
 const CALLED =
-  /(?:^|([\p{L}_$][\p{L}\p{N}_$]*)?\s*(\.|->|::|\?\.|\?->)\s*)([\p{L}_$][\p{L}\p{N}_$-]*[!?]?)(?:\s*(?:::)?<[^()]*>)?$/u;
+  /(?:^|([\p{L}_$][\p{L}\p{N}_$]*)?\s*(\.|->|::|\?\.|\?->|\\)\s*)([\p{L}_$][\p{L}\p{N}_$-]*[!?]?)(?:\s*(?:::)?<[^()]*>)?$/u;
 /** Longer code before a call is a chain of calls. Only its end is read. In characters. */
 const MAX_CALLED = 200;
 
@@ -31,16 +31,22 @@ const MAX_CALLED = 200;
 export function callsIn(tree: Tree): Call[] {
   const calls: Call[] = [];
   walk(tree, TYPES, (node) => {
-    const called = node.childForFieldName(CALLS[node.type] ?? '') ?? node.childForFieldName('name');
+    // PowerShell gives the parts of a call no fields.
+    const isScript = node.type === 'invokation_expression';
+    const field = CALLS[node.type] || 'name';
+    const called = isScript
+      ? node.namedChild(1)
+      : (node.childForFieldName(field) ?? node.childForFieldName('command_name'));
     if (!called || called.isMissing) return;
-    const object =
-      node.childForFieldName('object') ?? node.childForFieldName('receiver') ?? node.childForFieldName('scope');
+    const object = isScript
+      ? node.namedChild(0)
+      : (node.childForFieldName('object') ?? node.childForFieldName('receiver') ?? node.childForFieldName('scope'));
     const written = oneLine(called.text.slice(-MAX_CALLED));
     const [, before, dot, name] = CALLED.exec(written) ?? [];
     if (name === undefined) return;
-    const on = before ?? (object && /^[\p{L}_$@][\p{L}\p{N}_$]*$/u.test(object.text) ? object.text : undefined);
+    const on = before ?? /^\[?([\p{L}_$@][\p{L}\p{N}_$]*)\]?$/u.exec(object?.text ?? '')?.[1];
     // A path, as in `geometry::area`, is no object.
-    const isMember = object ? true : dot !== undefined && dot !== '::';
+    const isMember = object ? true : dot !== undefined && dot !== '::' && dot !== '\\';
     calls.push({
       name,
       line: called.endPosition.row + 1,

@@ -11,8 +11,11 @@ import {
   FUNCTIONS,
   fieldsAt,
   functionAt,
+  hasNamelessType,
   lineOf,
   type Named,
+  OTHERS,
+  otherAt,
   set,
 } from './named.ts';
 import { bare, namesOf } from './targets.ts';
@@ -118,7 +121,7 @@ export function changesOf(tree: Tree, grammar: string): Changes {
   }
 }
 
-const SETS = [FUNCTIONS, CLASSES, FIELDS, THROWS, MAY_CHANGE, HOLDERS, ARITHMETIC];
+const SETS = [FUNCTIONS, CLASSES, FIELDS, OTHERS, THROWS, MAY_CHANGE, HOLDERS, ARITHMETIC];
 const TABLES = [WRITES, DECLARES, THROWING];
 const isRead = (type: string): boolean =>
   SETS.some((types) => types.has(type)) || TABLES.some((types) => Object.hasOwn(types, type));
@@ -145,6 +148,8 @@ function visit(node: Node, place: Definer, found: Changes): Definer {
     for (const { name, ...as } of namesOf(target))
       if (name.text !== '') found.writes.push({ name: bare(name.text), how, ...at, line: lineOf(name), ...as });
   if (FIELDS.has(type)) found.named.push(...fieldsAt(node, place));
+  if (OTHERS.has(type)) return otherAt(node, place);
+  if (hasNamelessType(node)) return { ...place, owner: undefined, held: undefined };
   if (FUNCTIONS.has(type)) return functionAt(node, place, found.named);
   if (CLASSES.has(type)) return classAt(node, place, found.named);
   const [held] = HOLDERS.has(type) ? targetOf(node).flatMap(namesOf) : [];

@@ -58,11 +58,35 @@ const MEMBERS =
 export const isMemberOf = (member: Definition, { name, at }: Definition): boolean =>
   member.owner === name && (member.ownerAt === undefined || member.ownerAt === at);
 
+/** Finds the members of a definition without a search through all, or what stands in a namespace. */
+export function contentsOf(all: readonly Definition[], ofSpaces: boolean): (one: Definition) => Definition[] {
+  if (ofSpaces) return (space) => all.filter((each) => isInNamespace(each, space));
+  const byOwner = new Map<string | undefined, Definition[]>();
+  for (const each of all) {
+    const known = byOwner.get(each.owner) ?? [];
+    known.push(each);
+    byOwner.set(each.owner, known);
+  }
+  return (one) => (byOwner.get(one.name) ?? []).filter((each) => isMemberOf(each, one));
+}
+
 /** Functions of a namespace are no methods. It is not their owner. */
-export const isInNamespace = ({ at = 0, owner, functionAt = -1 }: Definition, space: Definition): boolean =>
+const isInNamespace = ({ at = 0, owner, functionAt = -1 }: Definition, space: Definition): boolean =>
   owner === undefined && space.at !== undefined && at > space.at && at < (space.end ?? 0) && functionAt < space.at;
 
-export const isConstructor = ({ name }: Definition): boolean => name === 'constructor' || name === '__init__';
+/** In most languages, a constructor has the name of its class. */
+const isConstructor = ({ name, owner }: Definition): boolean =>
+  name === 'constructor' || name === '__init__' || name === owner;
+
+/** The constructors of a class. Of overloads only the last, and without any the class itself, if all is read of the language. */
+export function constructorsOf(one: Definition, all: readonly Definition[], partial: boolean): Definition[] {
+  const constructors = all.filter((each) => isMemberOf(each, one) && isConstructor(each));
+  return partial ? constructors : [constructors.at(-1) ?? one];
+}
+
+/** Without constructors that have the name of a class among them. */
+export const withoutConstructors = (all: readonly Definition[]): Definition[] =>
+  all.filter((each) => !all.some((one) => one.kind === 'class' && isMemberOf(each, one) && isConstructor(each)));
 
 /** Whether definitions of one name are one function with several signatures. Only the last may have a body. */
 export const areOverloads = (all: readonly Definition[]): boolean =>
@@ -71,6 +95,16 @@ export const areOverloads = (all: readonly Definition[]): boolean =>
     const isLast = i === all.length - 1;
     return parameters && (isLast || !given) && ownerAt === all[0]?.ownerAt;
   });
+
+/** The first definition of each name, because overloads and accessors count once. */
+export function firsts<T extends Pick<Definition, 'name'> & Partial<Definition>>(some: readonly T[]): T[] {
+  const seen = new Set<string>();
+  return some.filter(({ name, owner, ownerAt, functionAt, local, depth }) => {
+    const { size } = seen;
+    // The member of a namespace is no function of the file.
+    return seen.add(`${owner}.${name} ${ownerAt} ${functionAt} ${local}`).size > size || depth !== undefined;
+  });
+}
 
 /** State of a walk over the tree. */
 export interface Reading {

@@ -187,12 +187,21 @@ export function callerOf(call: Call, { definitions }: Facts): string | undefined
   return inner && (inner.owner === undefined ? inner.name : `${inner.owner}.${inner.name}`);
 }
 
+/** Whether a definition has no owner, or one in another file: most languages let methods stand apart from their class. */
+export function topOf({ definitions, partial }: Facts): (each: Definition) => boolean {
+  const classes = new Set(definitions.filter(({ kind }) => kind === 'class').map(({ name }) => name));
+  return ({ owner }) => owner === undefined || (partial && !classes.has(owner));
+}
+
 /** The functions and classes of a tree, what it calls, and the names that it assigns. */
 function partialFacts(changes: Changes, calls: Call[], broken: boolean): Facts {
   const { named, writes } = changes;
+  const withBody = new Set(named.flatMap((each) => (each.isPrototype ? [] : each.name)));
   return {
     ...NO_FACTS,
-    definitions: named.map((each) => definitionOf(each, broken)),
+    definitions: named
+      .filter(({ isPrototype, name }) => !isPrototype || !withBody.has(name))
+      .map((each) => definitionOf(each, broken)),
     calls,
     localNames: new Set(writes.map(({ name }) => name)),
     changes,
@@ -200,4 +209,8 @@ function partialFacts(changes: Changes, calls: Call[], broken: boolean): Facts {
   };
 }
 
-const definitionOf = (named: Named, broken: boolean): Definition => ({ ...named, broken: false, brokenInside: broken });
+const definitionOf = ({ isPrototype: _, ...named }: Named, broken: boolean): Definition => ({
+  ...named,
+  broken: false,
+  brokenInside: broken,
+});

@@ -63,7 +63,9 @@ test('structs and enums of other languages are types', async () => {
   expect(await ask('Which classes are there?', { 'a.go': 'package a\ntype Job struct{}\n' })).toBe(
     'Types of `a.go`: `Job` (line 2).',
   );
-  expect(await ask('Which classes are there?', { 'a.go': 'package a\ntype Celsius float64\n' })).toBeUndefined();
+  expect(await ask('Which classes are there?', { 'a.go': 'package a\ntype Celsius float64\n' })).toBe(
+    'Types of `a.go`: `Celsius` (line 2).',
+  );
   expect(await ask('Which enums are there?', { 'a.py': 'class Color(Enum): pass\n' })).toBe(
     'Outline of `a.py`:\n\nClasses: `Color` (line 1).',
   );

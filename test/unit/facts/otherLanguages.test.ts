@@ -152,13 +152,16 @@ it.each([
   ['lib.rs', '`Shape` (line 3): `area` (line 3), `name` (line 3)'],
   ['lib.rs', '`E` (line 11)'],
   ['s.cpp', '`Item` (line 3): `id` (line 3), `name` (line 3), `next` (line 3), `cb` (line 3)'],
-  ['s.cpp', '`Cart` (line 4): `total` (line 7), `add` (line 8), `items_` (line 10)'],
+  ['s.cpp', '`Cart` (line 4): `Cart` (line 6), `total` (line 7), `add` (line 8), `items_` (line 10)'],
   [
     'S.cs',
     '`Store` (line 2): `size` (line 3), `n` (line 3), `Name` (line 4), `Store` (line 5), `Put` (line 6), `Grow` (line 7), `Log` (line 8)',
   ],
   ['s.php', '`Store` (line 2): `items` (line 2), `n` (line 2), `put` (line 3), `log` (line 4), `make` (line 5)'],
-  ['s.rb', '`Store` (line 1): `initialize` (line 3), `put` (line 4), `log` (line 9), `grow` (line 10)'],
+  [
+    's.rb',
+    '`Store` (line 1): `items` (line 2), `initialize` (line 3), `put` (line 4), `log` (line 9), `grow` (line 10)',
+  ],
 ])('the outline of %s has %s', async (path, expected) => {
   expect((await asked(path, '/outline'))?.split('\n')).toContain(`- ${expected}`);
 });
@@ -228,4 +231,125 @@ export default class {
       'Namespaces:\n\n- `Geometry` (line 1): `area` (line 2), `Shape` (line 3)',
   );
   expect(await ask('Where is run defined?', files)).toMatch(/^`default\.run` is defined on line 7: /);
+});
+
+const OTHERS: Readonly<Record<string, string>> = {
+  'repo.go':
+    'package repo\n\nfunc (r *Repo) Get(id int) *Item { return r.load(id) }\nfunc (Repo) load(id int) *Item { return nil }\ntype ID int\n',
+  'Cart.cpp': `#include "Cart.h"
+Cart::Cart(int n) : n_(n) {}
+static int
+helper(int a) { return a; }
+template <typename T>
+void Box<T>::put(const T &v) { helper(1); }
+bool Cart::operator==(const Cart &o) const { return helper(n_) == 1; }
+`,
+  'cart.h': `struct Vec { union { float x; }; struct { int a; } pos; int (*cb)(int); };
+typedef struct { int q; } Anon;
+class Cart {
+ public:
+  Cart(int n);
+  ~Cart();
+  bool operator==(const Cart &o) const;
+  template <typename T> void each(T f);
+  friend void swap(Cart &a, Cart &b);
+  int size;
+};
+int area(int w);
+static int twice(int a);
+static int twice(int a) { return 2 * a; }
+`,
+  'A.java': `class Outer {
+  Runnable r = new Runnable() {
+    int z;
+    public void run() { inner(); }
+  };
+  Outer(int a) { this(a, 1); }
+  Outer(int a, int b) {}
+  void inner() {}
+}
+record Point(int x, int... rest) {}
+interface Limits { int MAX = 1; }
+enum Color { RED { void p() {} }; int v; }
+`,
+  'S.cs': `record struct P(int X);
+class S {
+  event E Changed;
+  ~S() {}
+  S(int a) {}
+}
+`,
+  's.php': `<?php
+class S { function __construct(private int $size) { \\App\\log(1); } }
+$o = new class(1) { function run() {} };
+function log($a) {}
+`,
+  'lib.rs': 'pub struct Tuple(pub i32, String);\npub struct Unit;\nunion U { a: u32 }\n',
+  's.ps1': `function Get-Thing {
+  param([string]$Name)
+  Write-Log $Name
+}
+function Write-Log($m) { Write-Host $m }
+class Store {
+  [int]$Size
+  Store([int]$s) { $this.Grow() }
+  [void] Grow() { $this.Size++ }
+}
+`,
+};
+
+it.each([
+  ['repo.go', ['Types: `ID` (line 5).', 'Methods: `Repo.Get` (line 3), `Repo.load` (line 4).']],
+  [
+    'Cart.cpp',
+    ['Functions: `helper` (line 4).', 'Methods: `Cart.Cart` (line 2), `Box.put` (line 6), `Cart.operator==` (line 7).'],
+  ],
+  [
+    'cart.h',
+    [
+      '- `Vec` (line 1): `x` (line 1), `pos` (line 1), `cb` (line 1)',
+      '- `Anon` (line 2): `q` (line 2)',
+      '- `Cart` (line 3): `Cart` (line 5), `~Cart` (line 6), `operator==` (line 7), `each` (line 8), `size` (line 10)',
+      'Functions: `swap` (line 9), `area` (line 12), `twice` (line 14).',
+    ],
+  ],
+  [
+    'A.java',
+    [
+      '- `Outer` (line 1): `r` (line 2), `Outer` (line 6), `inner` (line 8)',
+      '- `Point` (line 10): `x` (line 10), `rest` (line 10)',
+      '- `Limits` (line 11): `MAX` (line 11)',
+      '- `Color` (line 12): `v` (line 12)',
+    ],
+  ],
+  ['S.cs', ['- `P` (line 1): `X` (line 1)', '- `S` (line 2): `Changed` (line 3), `~S` (line 4), `S` (line 5)']],
+  ['s.php', ['- `S` (line 2): `__construct` (line 2), `size` (line 2)', 'Functions: `log` (line 4).']],
+  ['lib.rs', ['- `Tuple` (line 1): `0` (line 1), `1` (line 1)', '- `Unit` (line 2)', '- `U` (line 3): `a` (line 3)']],
+  ['s.ps1', ['- `Store` (line 6): `Size` (line 7), `Store` (line 8), `Grow` (line 9)']],
+])('the outline of %s has what stands apart from its class, and nothing of others', async (path, lines) => {
+  const outline = (await ask('/outline', { [path]: OTHERS[path] as string }))?.split('\n');
+  expect(outline).toEqual(expect.arrayContaining(lines));
+});
+
+it.each([
+  ['A.java', 'Which fields does Outer have?', 'Properties of `Outer`: `r` (line 2). Inherited members are not listed.'],
+  [
+    'A.java',
+    '/signature Outer',
+    'The signature of `Outer` is:\n\n- on line 6: `Outer(int a)`\n- on line 7: `Outer(int a, int b)`',
+  ],
+  ['A.java', '/callers inner', 'Callers of `inner`: `run` (line 4).'],
+  ['cart.h', 'Which methods does Vec have?', undefined],
+  ['Cart.cpp', 'Where is helper defined?', '`helper` is defined on line 4: `helper(int a) { return a; }`.'],
+  ['Cart.cpp', '/callers helper', 'Callers of `helper`: `Box.put` (line 6), `Cart.operator==` (line 7).'],
+  ['s.php', '/callers log', 'Callers of `log`: `S.__construct` (line 2).'],
+  ['s.ps1', '/callers Write-Log', 'Callers of `Write-Log`: `Get-Thing` (line 3).'],
+  ['s.ps1', '/callers Grow', 'Callers of `Grow`: `Store.Store` (line 8).'],
+  [
+    's.ps1',
+    '/signature Get-Thing',
+    'The signature of `Get-Thing` is on line 1: `function Get-Thing { param([string]$Name)`.',
+  ],
+])('in %s, "%s" is answered', async (path, question, expected) => {
+  expect(await ask(question, { [path]: OTHERS[path] as string })).toBe(expected);
 });
