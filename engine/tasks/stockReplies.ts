@@ -5,11 +5,12 @@
 import { t } from '@vscode/l10n';
 import { fromFiles, type KnownAnswer } from '../facts/ask.ts';
 import { hasFacts } from '../facts/extract/facts.ts';
-import { FACT_COMMANDS, readQuestion } from '../facts/questions.ts';
+import { FACT_COMMANDS } from '../facts/questions.ts';
 import type { ChatMessage, Snippet } from '../protocol/tasks.ts';
 import type { Manifest } from '../text/format/manifest.ts';
 import type { Layout } from '../text/prompt/layout.ts';
 import type { SourceDocument } from '../text/syntax/sourceDocument.ts';
+import { plainName, stemOf } from './plainName.ts';
 
 const GREETINGS: Readonly<Record<keyof Manifest['chat']['greetings'], RegExp>> = {
   en: /^(?:hi|hello|hey|howdy|greetings|good (?:morning|afternoon|evening|day))(?:[ ,]+(?:there|kvasir|you|all|again))?$/i,
@@ -165,28 +166,6 @@ const WISH = new RegExp(
 const NO_NAME = /^(?:(?:camel|snake|pascal|kebab)_?case|(?:java|type)script|git(?:hub|lab)|nodejs)$/i;
 /** Neither a word nor a product, as `JavaScript` and `macOS` are. */
 const SURELY_CODE = /^(?:[\p{Ll}_$][\p{L}\p{N}$]*\p{Ll}\p{Lu}\p{Ll}|[\p{L}$]+_)[\p{L}\p{N}_$]*$/u;
-/** Words that stand where a name does, as in "Who calls the function?" and "Where is that defined?". */
-const NO_SUBJECT = new RegExp(
-  '^(?:(?:any|every|some|no)(?:thing|one|body)?|all|both|each|they|these|this|those|that|them|it|its|one|ones|code|' +
-    'classe?s?|const(?:ant|ante)s?|errors?|erros?|exceptions?|fields?|campos?|files?|arquivos?|func(?:tion|ao|oes)s?|' +
-    'função|funções|imports?|interfaces?|keys?|chaves?|lines?|linhas?|main|members?|membros?|methods?|métodos?|' +
-    'modules?|módulos?|names?|nomes?|objects?|objetos?|param(?:eter)?s?|parâmetros?|program|programa|propert(?:y|ies)|' +
-    'propriedades?|results?|resultados?|script|tests?|testes?|types?|tipos?|values?|valor(?:es)?|variables?|' +
-    'variáve(?:l|is)|tudo|nada|algo|ele|ela|eles|elas|isso|isto|est[ea]s?|ess[ea]s?|quem|construc?tor(?:e?s)?)$',
-  'iu',
-);
-/** Questions in which a word is surely a name. "Where is the bug?" asks for a place, too. */
-const OF_A_NAME: ReadonlySet<string> = new Set(['callers', 'returns', 'signature', 'members', 'base', 'changes']);
-const IS_DEFINED = /(?<!\p{L})(?:defined|declared|imported|(?:defin|declar)id[oa]|importad[oa])(?!\p{L})/iu;
-
-/** The word that a question is about though nothing marks it as a name, as in "Who calls pay?". */
-function plainName(message: string, paths: readonly string[]): string | undefined {
-  const words = new Set(message.match(/[\p{L}_$][\p{L}\p{N}_$]*/gu));
-  const { intent = '', name = '' } = readQuestion(message, { paths, hasSelection: false }, words)?.query ?? {};
-  const isOfName = OF_A_NAME.has(intent) || (intent === 'where' && IS_DEFINED.test(message));
-  return isOfName && name !== '' && !NO_SUBJECT.test(name) ? name : undefined;
-}
-
 /**
  * The reply to a short question about a name that stands nowhere: neither in the files, nor in what was said. Undefined
  * if it names nothing that is surely code, or if one of its names stands anywhere.
@@ -208,12 +187,15 @@ export function absentReply(
     return (mark || call || SURELY_CODE.test(name)) && !NO_NAME.test(name) ? [name] : [];
   });
   const paths = [...new Set(files.map(({ path }) => path))];
-  if (names.length === 0) names.push(...[plainName(last, paths) ?? []].flat());
+  const plain = names.length === 0 ? plainName(last, paths) : undefined;
+  if (plain !== undefined) names.push(plain);
   // A question that was answered without the model says nothing of what there is. It may be asked again.
   const said = messages.slice(0, -1).filter((each, i) => isWritten(each) && isWritten(messages[i + 1] as ChatMessage));
   const known = [...files.flatMap(({ text, path }) => [text, path]), ...said.map((each) => each.content)];
   const isKnown = (name: string) => known.some((text) => text.toLowerCase().includes(name.toLowerCase()));
-  if (names[0] === undefined || names.some(isKnown)) return undefined;
+  // "Who calls payments?" may mean `payment`.
+  const isInflected = plain !== undefined && isKnown(stemOf(plain));
+  if (names[0] === undefined || isInflected || names.some(isKnown)) return undefined;
   const text = t('`{0}` does not appear in {1}.', names[0], paths.map((path) => `\`${path}\``).join(', '));
   return fromFiles(
     text,

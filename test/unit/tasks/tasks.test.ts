@@ -607,6 +607,17 @@ describe('an answer', () => {
         'What does recursion do?',
         'Quem chama isso?',
         'O que ele retorna?',
+        'Who calls the last function?',
+        'Where is the base class defined?',
+        'What does the whole function return?',
+        'Who calls my function?',
+        'Who calls the constructor?',
+        'What does Python return?',
+        'Quem chama a função principal?',
+        'Quem chama a função anterior?',
+        'Quem muda a lista?',
+        // An inflected form of a name that is there.
+        'Who calls parses?',
         // The name is that of something new.
         'Write a function parseAll',
         'Can you add a method `toJson`?',
