@@ -20,6 +20,7 @@ import { bytesHere, download, type Progress } from '../../../engine/download/dow
 import { Hub, type Listing } from '../../../engine/download/hub.ts';
 import { CachedRepository } from '../../../engine/download/hubCache.ts';
 import { DownloadError, type Problem } from '../../../engine/download/problem.ts';
+import type { FoundModel } from '../../../engine/find/found.ts';
 import { inHub } from '../../../engine/find/hubModels.ts';
 import { Look } from '../../../engine/find/look.ts';
 import { FakeHub, unlike } from '../../support/hub/fakeHub.ts';
@@ -91,6 +92,13 @@ async function breakOff(bytes: number): Promise<void> {
   await expect(get({ signal: stop.signal, onProgress })).rejects.toThrow(/abort/);
 }
 
+/** The models that are found in the cache. */
+async function inCache(): Promise<FoundModel[]> {
+  const found: FoundModel[] = [];
+  for await (const model of inHub(folder, new Look())) found.push(model);
+  return found;
+}
+
 describe('a repository', () => {
   test('of GGUF files is brought with its licence into the layout of the Hugging Face cache, where it is found', async () => {
     const file = await get();
@@ -100,7 +108,7 @@ describe('a repository', () => {
     expect(readFileSync(path.join(folder, 'models--o--m', 'refs', 'main'), 'utf8')).toBe(fake.commit);
     expect(readdirSync(path.dirname(file)).sort()).toEqual(['LICENSE', 'a-q8_0.gguf']);
     expect(left().every((name) => /^[0-9a-f]{40}([0-9a-f]{24})?$/.test(name))).toBe(true);
-    expect(await inHub(folder, new Look())).toMatchObject([{ modelDir: file, name: 'a-q8_0', source: 'huggingFace' }]);
+    expect(await inCache()).toMatchObject([{ modelDir: file, name: 'a-q8_0', source: 'huggingFace' }]);
   });
 
   test('with a file in parts is brought with all of them', async () => {
@@ -204,7 +212,7 @@ describe('a cut', () => {
     const here = await bytesHere(folder, 'o/m', choiceNamed(choicesOf(listing.files), 'Q8_0')!);
     expect(here).toBeGreaterThanOrEqual(200_000);
     // Nothing shows a model until it is whole.
-    expect(await inHub(folder, new Look())).toEqual([]);
+    expect(await inCache()).toEqual([]);
     const states: string[] = [];
     fake.seen.length = 0;
     expect(BIG.equals(readFileSync(await get({ onProgress: ({ state }) => states.push(state) })))).toBe(true);
