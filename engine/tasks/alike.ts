@@ -34,10 +34,13 @@ function pairs(some: string, others: string): string {
     .join(' ');
 }
 
+/** A header of Go without the object of the method, which has brackets, too. */
+const withoutReceiver = (header: string): string => header.replace(/\bfunc\s*\([^()]*\)\s*(?=\w+\s*[([])/, 'func ');
+
 /** What is between the brackets of a function's header, without `self` and what takes any arguments. */
 const parameterList = (header: string): string | undefined =>
   /\(([^()]*)\)/
-    .exec(header)?.[1]
+    .exec(withoutReceiver(header))?.[1]
     ?.replace(/^\s*(?:self|cls)\b(?:\s*:[^,]*)?\s*,?/, '')
     .replace(/(?:\*{1,2}|\.{3})\w+(?:\s*:[^,]*)?(?:,|$)/g, '')
     .replace(/\s+/g, ' ')
@@ -46,13 +49,23 @@ const parameterList = (header: string): string | undefined =>
 /** The names between the brackets of a function's header, also those of types. */
 export const parametersIn = (header: string): string[] =>
   /\([^()]*\)|[\w$]+\s*=>/
-    .exec(header)?.[0]
+    .exec(withoutReceiver(header))?.[0]
     .match(/[\p{L}_$][\p{L}\p{N}_$]*/gu)
     ?.filter((name) => !/^(self|cls|this)$/.test(name)) ?? [];
+
+/** The result in Go and Rust, where none is written for none. */
+function resultIn(header: string): string | undefined {
+  const plain = withoutReceiver(header);
+  if (!/\b(?:func|fn)\s/.test(plain) || !plain.endsWith('{') || plain.includes('->')) return undefined;
+  const [, result = ''] = /\)\s*(\([^()]*\)|[\w.*[\]{}]*)\s*\{$/.exec(plain) ?? [];
+  return result.replace(/\s+/g, '') || 'nothing';
+}
 
 /** The types that a function's header gives to its parameters, by name, and to its result, as \`return\`. */
 function typesIn(header: string): Map<string, string> {
   const types = new Map<string, string>();
+  const written = resultIn(header);
+  if (written !== undefined) types.set('return', written);
   let depth = 0;
   let part = '';
   const rest = header.slice(header.indexOf('('));
@@ -162,9 +175,10 @@ const ASSIGNED = new RegExp(
 const NO_NAME = /^(if|for|while|switch|catch|match|with|elif|function|return|await|assert|raise|throw)$/;
 
 export function nameIn(header: string): string | undefined {
-  const name = (/\b(?:const|let|var|def|function\*?|fn|func)\s+([\w$]+)/.exec(header) ??
-    ASSIGNED.exec(header) ??
-    /([\w$]+)\s*(?:<[^()]*>)?\(/.exec(header))?.[1];
+  const plain = withoutReceiver(header);
+  const name = (/\b(?:const|let|var|def|function\*?|fn|func)\s+([\w$]+)/.exec(plain) ??
+    ASSIGNED.exec(plain) ??
+    /([\w$]+)\s*(?:<[^()]*>)?\(/.exec(plain))?.[1];
   return name === undefined || NO_NAME.test(name) ? undefined : name;
 }
 

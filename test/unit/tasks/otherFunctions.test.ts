@@ -236,3 +236,37 @@ it.each(['bind(this: A, size: number): void;', '(this: A, size: number): void;',
     expect(shown('a.ts', `import type { A } from './a';\n\nexport interface B {\n  |\n}\n`, line)).toBe(line);
   },
 );
+
+const CACHE = `package cache
+
+func (c *Cache) Get(key string) (int, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.items[key]
+	return v, ok
+}
+
+func HEADER {
+	|
+}
+`;
+it.each([
+  [
+    '(c *Cache) Put(key string, value int)',
+    'c.mu.Lock()\n\tdefer c.mu.Unlock()\n\tv, ok := c.items[key]\n\treturn v, ok',
+    'c.mu.Lock()',
+  ],
+  [
+    '(c *Cache) Put(key string, value int)',
+    'c.mu.Lock()\n\tc.items[key] = value',
+    'c.mu.Lock()\n\tc.items[key] = value',
+  ],
+  ['(c *Cache) Peek(key string) int', 'v, ok := c.items[key]\n\treturn v, ok', 'v, ok := c.items[key]'],
+  [
+    '(c *Queue) Get(key string) (int, bool)',
+    'c.mu.Lock()\n\tdefer c.mu.Unlock()\n\tv, ok := c.items[key]\n\treturn v, ok',
+    'c.mu.Lock()\n\tdefer c.mu.Unlock()\n\tv, ok := c.items[key]\n\treturn v, ok',
+  ],
+])('in Go, the body of another method is not that of %s: %j', (header, raw, expected) => {
+  expect(shown('cache.go', CACHE.replace('HEADER', header), raw)).toBe(expected);
+});
