@@ -129,7 +129,8 @@ ownEditorSuite(
               ),
             ]);
           await editor().screenshot('disk-full');
-          expect(readdirSync(cacheDir())).toEqual([]);
+          // The hashes of the model's files are whole, and small enough.
+          expect(readdirSync(cacheDir()).filter((name) => name !== '.contents.json')).toEqual([]);
           await dismissToasts();
         } finally {
           spawnSync('umount', [cacheDir()]);
