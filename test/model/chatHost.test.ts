@@ -185,7 +185,7 @@ test('a question that is stopped while the model loads can be asked again', asyn
   expect(chat.current.turns).toHaveLength(2);
 });
 
-test.each(['What is this?', '/summarize', '/summarize StockEntry'])(
+test.each(['What is this?', '/summarize'])(
   'the meter is exact, and the file is not computed again: %s',
   async (question) => {
     const { label, notes } = await measured(question);
@@ -197,6 +197,17 @@ test.each(['What is this?', '/summarize', '/summarize StockEntry'])(
     expect(prompt - reused).toBeLessThan(60);
   },
 );
+
+test('a summary of a definition without a comment is what the code says', async () => {
+  await chat.ask('/summarize StockEntry');
+  expect(lastOf(chat)).toMatchObject({
+    text: expect.stringMatching(
+      /^No comment above `StockEntry` says what it does\. `StockEntry` is defined on line \d+: /,
+    ),
+    linesOf: { uri: '/w/src/inventory.ts' },
+  });
+  expect(lastOf(chat).footer).toBeUndefined();
+});
 
 test('/explain asks about the definition at the cursor; /fix is refused, and tried on request', async () => {
   await chat.ask('/explain');
