@@ -188,7 +188,7 @@ static Model random_model(void) {
 }
 
 /** About how many products a run of a case computes. `plain` takes some 15 ns for each with sanitizers. */
-static const double MOST_WORK = 1.5e8;
+static const double MAX_WORK = 1.5e8;
 
 static double linear_work(const Linear *m) { return (double)m->groups * GROUP * m->width; }
 
@@ -222,7 +222,7 @@ typedef struct {
 } Text;
 
 static void random_text(Text *text, const Model *m) {
-  const int half = m->headSize / 2, isLong = percent(3) && text_work(m, 600, 600) < MOST_WORK;
+  const int half = m->headSize / 2, isLong = percent(3) && text_work(m, 600, 600) < MAX_WORK;
   int longest = 0;
   text->numTokens = 0;
   text->numSequences = percent(50) ? 1 : between(2, MAX_SEQUENCES);
@@ -234,7 +234,7 @@ static void random_text(Text *text, const Model *m) {
     int more = isLong && s == 0                ? between(1000, 1300)
                : percent(8) && m->hidden <= 64 ? between(1, MAX_MORE)
                                                : between(1, 10);
-    while (more > 1 && text_work(m, text->numTokens + more, fork + more) > MOST_WORK) more -= (more + 9) / 10;
+    while (more > 1 && text_work(m, text->numTokens + more, fork + more) > MAX_WORK) more -= (more + 9) / 10;
     text->parents[s] = parent;
     text->forks[s] = fork;
     text->lengths[s] = fork + more;

@@ -53,7 +53,7 @@ static void open_world(World *w, const Case *test, const Kernels *kernels, Threa
   const int D = m->headSize, wanted = percent(25) ? 64 * between(1, 4) : percent(20) ? between(1, 4) : between(1, 256);
   // A block of few slots takes as long as one of 64.
   const int blocks = pad(numSlots, wanted) / wanted * pad(wanted, 64) / 64;
-  const int isSlow = text_work(m, n, 64.0 * (blocks < longest ? blocks : longest)) > 3 * MOST_WORK;
+  const int isSlow = text_work(m, n, 64.0 * (blocks < longest ? blocks : longest)) > 3 * MAX_WORK;
   const int L = isSlow ? 64 * between(1, 4) : wanted, places = pad(numSlots, L) / L;
   const size_t rows = (size_t)places * m->kvHeads * L;
   *w = (World){.test = test, .kernels = kernels, .threads = threads, .isReference = isReference};
