@@ -55,11 +55,9 @@ export class FileFacts {
     const [selection, ...others] = snippets.filter(({ startLine }) => startLine !== undefined);
     const document = docs.find(({ path }) => selection && path === shortPath(selection.path));
     if (selection?.startLine === undefined || !document || others.length > 0) return undefined;
-    const lines = document.lf.split('\n');
-    const offsetOf = (numLines: number): number => lines.slice(0, numLines).join('\n').length;
     const { startLine, text } = selection;
-    const end = offsetOf(startLine + text.trimEnd().split('\n').length);
-    return this.#definedIn(document, { start: offsetOf(startLine), end, label: '' }, language);
+    const end = document.lineStart(startLine + text.trimEnd().split('\n').length);
+    return this.#definedIn(document, { start: document.lineStart(startLine), end, label: '' }, language);
   }
 
   /** What the code says of the outermost definitions that begin in a range. Of one with a label, only of that. */
@@ -69,13 +67,13 @@ export class FileFacts {
     const inside = definitions.filter(
       ({ name, at: from = -1 }) => start <= from && from < end && (label === '' || name === nameOf(at)),
     );
-    const texts = inside
-      .filter(({ at: from = 0 }) => !inside.some((other) => (other.at ?? 0) < from && from < (other.end ?? 0)))
-      .slice(0, MAX_TOLD)
-      .map(({ name, owner }) => {
-        const query = { intent: 'purpose', name, owner, within: { start, end } } as const;
-        return factOf(query, [document], language, this.of)?.text;
-      });
+    // In the order of the text, an outer one before the inner ones.
+    const outer: typeof inside = [];
+    for (const each of inside) if ((each.at ?? 0) >= (outer.at(-1)?.end ?? 0)) outer.push(each);
+    const texts = outer.slice(0, MAX_TOLD).map(({ name, owner }) => {
+      const query = { intent: 'purpose', name, owner, within: { start, end } } as const;
+      return factOf(query, [document], language, this.of)?.text;
+    });
     return fromFiles([...new Set(texts)].filter((text) => text !== undefined).join('\n\n') || undefined, [document]);
   }
 
